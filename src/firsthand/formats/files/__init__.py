@@ -1,0 +1,1 @@
+"""Readers of session files, one file per format."""

@@ -1,0 +1,163 @@
+"""What every reader of session files shares: the input, the contract of a reader, lines with their damage, and ids."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...codec import decode
+from ...errors import FormatError
+from ...transcript import Damage, Transcript
+
+__all__ = ["Input", "Reader", "Record", "entry_id", "json_records"]
+
+_SNIFFED = 65_536
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a reader is given: the bytes of a file, unpacked, and where they came from.
+
+    Make one from a path with `Input.open`, or from bytes directly.
+    """
+
+    name: str
+    data: bytes
+    path: Path | None = None
+
+    @classmethod
+    def open(cls, path: Path) -> Input:
+        """The file at `path`, unpacked when it is gzip (told by its first bytes, not by its name).
+
+        Raises:
+            FormatError: the file cannot be read or its gzip stream cannot be unpacked.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+        return cls(path.name, unpacked(data, str(path)), path)
+
+    @cached_property
+    def head(self) -> str:
+        """The first 64 KiB as text, for telling formats apart; undecodable bytes become U+FFFD."""
+        return self.data[:_SNIFFED].decode("utf-8", "replace").lstrip("﻿").lstrip()
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """`data`, unpacked when it starts like a gzip stream. A stream that breaks off gives what could be unpacked, if anything.
+
+    Raises:
+        FormatError: nothing of the stream could be unpacked.
+    """
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        partial = zlib.decompressobj(wbits=31)
+        try:
+            rescued = partial.decompress(data)
+        except zlib.error:
+            rescued = b""
+        if not rescued:
+            raise FormatError(f"{name} looks like gzip but cannot be unpacked: {error}") from error
+        return rescued
+
+
+class Reader(Protocol):
+    """Reads one session-file format. Readers are pure: bytes in, transcripts out, the same every time.
+
+    A reader never fails on damage: what it cannot read becomes `Transcript.damaged` with its line, what it does not know is kept in
+    `extra` or `Unknown`, and the rest is read.
+    """
+
+    name: str
+    """Short name, as in `--format`."""
+    title: str
+    """The agent's name, for people."""
+
+    def sniff(self, source: Input) -> bool:
+        """Whether the content is this format. Looks at `source.head` (and the path for what is no single file), not at names."""
+        ...
+
+    def read(self, source: Input) -> list[Transcript]:
+        """All sessions in the input, a parent before its sub-agents.
+
+        Raises:
+            EmptySessionError: it holds records, but no entry could be made of any.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Record:
+    """One JSON value of a line-oriented file."""
+
+    line: int
+    value: dict[str, Any]
+
+
+@dataclass
+class json_records:  # noqa: N801 - used like a function: `for record in (records := json_records(data))`
+    """Iterates over the JSON objects of a line-oriented file; collects what could not be read in `damaged`.
+
+    Two objects run together on one line (an interrupted write) are both read. Blank lines are nothing. A line is damaged when it holds no
+    JSON object, or something beside its objects.
+    """
+
+    data: bytes
+    damaged: list[Damage] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Record]:
+        for number, line in enumerate(self.data.split(b"\n"), start=1):
+            line = line.strip(b"\r \t\x00\xef\xbb\xbf") if number == 1 else line.strip()
+            if not line:
+                continue
+            try:
+                value = decode(line)
+            except (ValueError, RecursionError) as error:
+                yield from self._rescue(number, line, str(error))
+                continue
+            if isinstance(value, dict):
+                yield Record(number, value)
+            else:
+                self.damaged.append(
+                    Damage(line=number, reason=f"a JSON {type(value).__name__} where an object belongs")
+                )
+
+    def _rescue(self, number: int, line: bytes, reason: str) -> Iterator[Record]:
+        """The objects of a line that is not one JSON value; the line counts as damaged unless they are all there is."""
+        import json
+
+        text = line.decode("utf-8", "replace")
+        decoder = json.JSONDecoder()
+        at = 0
+        found: list[Record] = []
+        while at < len(text) and text[at] == "{":
+            try:
+                value, at = decoder.raw_decode(text, at)
+            except (ValueError, RecursionError):
+                break
+            found.append(Record(number, value))
+            while at < len(text) and text[at] in " \t\r\x00":
+                at += 1
+        if at < len(text) or not found:
+            self.damaged.append(Damage(line=number, reason=reason))
+        elif "�" in text and b"\xef\xbf\xbd" not in line:
+            self.damaged.append(Damage(line=number, reason="bytes that are not UTF-8 were replaced"))
+        yield from found
+
+
+def entry_id(session: str, native: str | int) -> str:
+    """The id of an entry whose client gave it `native` (its own id, or its line) in `session`: `e` and 16 hex digits.
+
+    Depends on nothing else, so importing the same file again, or the same file grown longer, gives the same ids.
+    """
+    return "e" + blake2b(f"{session}\0{native}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,1 @@
+"""Provider message formats, one file per wire API."""

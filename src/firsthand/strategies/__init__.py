@@ -1,0 +1,1 @@
+"""Strategies: one file each; `contract` is all that they share with whoever runs them."""
