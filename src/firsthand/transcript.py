@@ -49,11 +49,11 @@ Status: TypeAlias = Literal["complete", "aborted", "error", "incomplete"]
 Extra: TypeAlias = dict[str, Any]
 
 
-class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of the values: frozen, compared by content, written without their defaults."""
 
 
-class Text(_Value, tag="text"):
+class Text(_Value, frozen=True, tag="text"):
     """Plain text."""
 
     text: str
@@ -62,7 +62,7 @@ class Text(_Value, tag="text"):
     """Unknown fields of the block on its wire, such as annotations or cache marks."""
 
 
-class Reasoning(_Value, tag="reasoning"):
+class Reasoning(_Value, frozen=True, tag="reasoning"):
     """Thinking of a model. The readable part may be empty; the opaque part is never edited."""
 
     text: str = ""
@@ -71,7 +71,7 @@ class Reasoning(_Value, tag="reasoning"):
     extra: Extra | None = None
 
 
-class ToolCall(_Value, tag="tool_call"):
+class ToolCall(_Value, frozen=True, tag="tool_call"):
     """A call that the model made."""
 
     id: str
@@ -83,7 +83,7 @@ class ToolCall(_Value, tag="tool_call"):
     extra: Extra | None = None
 
 
-class Media(_Value, tag="media"):
+class Media(_Value, frozen=True, tag="media"):
     """An image, a document or a sound; by value (base64 as it came) or by reference."""
 
     kind: str = "image"
@@ -93,14 +93,14 @@ class Media(_Value, tag="media"):
     extra: Extra | None = None
 
 
-class Unknown(_Value, tag="unknown"):
+class Unknown(_Value, frozen=True, tag="unknown"):
     """A block that we have no word for, kept as it is."""
 
     raw: Any
     """The whole block as JSON value, its own `type` included."""
 
 
-class ToolResult(_Value, tag="tool_result"):
+class ToolResult(_Value, frozen=True, tag="tool_result"):
     """What came back from a call."""
 
     call_id: str
@@ -121,7 +121,7 @@ class ToolResult(_Value, tag="tool_result"):
 Block: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Unknown
 
 
-class Usage(_Value):
+class Usage(_Value, frozen=True, kw_only=True):
     """Tokens of one model call as the provider counted them, brought to one meaning (failure kinds AC-05, AC-06).
 
     `input_tokens` is everything sent, cached parts included, whatever the provider calls it; so the size of the context after
@@ -140,7 +140,7 @@ class Usage(_Value):
         return self.input_tokens + self.output_tokens
 
 
-class Source(_Value):
+class Source(_Value, frozen=True):
     """Where an entry was read from."""
 
     format: str
@@ -150,7 +150,7 @@ class Source(_Value):
     """The id that the client itself gave to the record."""
 
 
-class Entry(_Value):
+class Entry(_Value, frozen=True, kw_only=True):
     """One message of a session as it happened.
 
     A model response is one entry where the client's format says which records belong to one response, and one entry per item
@@ -177,7 +177,7 @@ class Entry(_Value):
     extra: Extra | None = None
 
 
-class Damage(_Value):
+class Damage(_Value, frozen=True):
     """A part of a file that could not be read. The rest of the file was."""
 
     line: int
@@ -185,7 +185,7 @@ class Damage(_Value):
     reason: str
 
 
-class Marker(_Value):
+class Marker(_Value, frozen=True, kw_only=True):
     """A compaction that a client made by itself, as its session file records it (a *recorded* checkpoint).
 
     The entries that it covered stay in the transcript; the marker says what the client showed in their place.
@@ -205,7 +205,7 @@ class Marker(_Value):
     extra: Extra | None = None
 
 
-class Transcript(_Value):
+class Transcript(_Value, frozen=True, kw_only=True):
     """One session as a reader found it: all its entries, also those off the active path, and what is known about it."""
 
     id: str

@@ -58,11 +58,11 @@ SyntheticKind: TypeAlias = Literal["index", "excerpts", "summary", "ledger", "no
 RefusalReason: TypeAlias = Literal["no-valid-boundary", "budget-exceeded", "no-progress", "invalid-summary"]
 
 
-class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of what a plan consists of; plans are stored as JSON in checkpoints."""
 
 
-class CompactionRequest(_Value):
+class CompactionRequest(_Value, frozen=True, kw_only=True):
     """What was asked for."""
 
     trigger: Trigger = "automatic"
@@ -86,21 +86,21 @@ class DueState:
     """The model itself asked for a fresh window."""
 
 
-class BlockRef(_Value):
+class BlockRef(_Value, frozen=True):
     """One block of one entry."""
 
     entry: str
     block: int
 
 
-class Span(_Value):
+class Span(_Value, frozen=True):
     """A stretch of a block's text, in characters, end exclusive."""
 
     start: int
     end: int
 
 
-class Excerpt(_Value):
+class Excerpt(_Value, frozen=True):
     """Verbatim stretches of one block that the projection shows."""
 
     entry: str
@@ -110,7 +110,7 @@ class Excerpt(_Value):
     """Why it was chosen, in a few words; shown by `compact --explain`."""
 
 
-class Kept(_Value, tag="kept"):
+class Kept(_Value, frozen=True, tag="kept"):
     """An original in the projection, in its own role.
 
     `blocks` names the blocks that are shown; None shows all, byte for byte. `replaced` gives other text for single blocks, marked as such
@@ -122,7 +122,7 @@ class Kept(_Value, tag="kept"):
     replaced: dict[int, str] = {}
 
 
-class Synthetic(_Value, tag="synthetic"):
+class Synthetic(_Value, frozen=True, tag="synthetic"):
     """A text of our own making in the projection."""
 
     kind: SyntheticKind
@@ -136,7 +136,7 @@ class Synthetic(_Value, tag="synthetic"):
 Item: TypeAlias = Kept | Synthetic
 
 
-class Plan(_Value):
+class Plan(_Value, frozen=True, kw_only=True):
     """A decision: what the next request shows, and the fate of every block.
 
     Covered are the entries from `covered_from` to `cutoff`. A covered block is `kept` when an item keeps it, `excerpted` when an excerpt
@@ -166,13 +166,13 @@ class Plan(_Value):
     """What else the strategy wants to say, by name: a fallback's reason, how many originals were demoted."""
 
 
-class Unchanged(_Value):
+class Unchanged(_Value, frozen=True):
     """Nothing is to be done, and why: under the threshold, nothing older to cover, already covered."""
 
     reason: str
 
 
-class Refused(_Value):
+class Refused(_Value, frozen=True):
     """No valid projection exists. Nothing was changed; nothing above the input limit may be sent."""
 
     reason: RefusalReason
@@ -180,7 +180,7 @@ class Refused(_Value):
     sizes: dict[str, int] = {}
 
 
-class SummaryRequest(_Value):
+class SummaryRequest(_Value, frozen=True, kw_only=True):
     """One call of a model that a strategy needs before it can plan.
 
     With `system` None the request has the session's own shape: its system prompt and its tools, untouched, then the messages, then the
@@ -201,7 +201,7 @@ class SummaryRequest(_Value):
     """Headings without which the answer is rejected, where the runtime validates."""
 
 
-class Summary(_Value):
+class Summary(_Value, frozen=True):
     """The answer to a `SummaryRequest`: the text, or why there is none."""
 
     text: str = ""
@@ -209,7 +209,7 @@ class Summary(_Value):
     """Reason of the failure; then `text` is empty and the strategy plans without it."""
 
 
-class NeedsSummary(_Value):
+class NeedsSummary(_Value, frozen=True):
     """The strategy cannot plan before these requests are answered. They do not depend on each other."""
 
     requests: tuple[SummaryRequest, ...]

@@ -1,0 +1,38 @@
+"""What all tests share: where the real sessions are, and the versions that a report should name."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+import sqlalchemy
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_report_header() -> str:
+    sessions = "found" if (SHARED / "sessions").is_dir() else "absent (tests that need them are skipped)"
+    return (
+        f"msgspec {msgspec.__version__}, sqlalchemy {sqlalchemy.__version__}, "
+        f"sqlite {sqlite3.sqlite_version}, real sessions {sessions}"
+    )
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees or touches the journal or the agents of whoever runs it."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local" / "share"))
+    for name in ("FIRSTHAND_JOURNAL", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def shared(path: str) -> Path:
+    """A file of the real sessions, or a skip that says what is missing."""
+    found = SHARED / "sessions" / path
+    if not found.exists():
+        pytest.skip(f"needs the real session {path}, which is not here")
+    return found
