@@ -1,0 +1,1 @@
+"""Parts that strategies share: plans, boundaries, originals, evidence, rendering, repair."""
