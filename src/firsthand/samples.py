@@ -157,17 +157,19 @@ def _report(stage: int, acknowledgement: str, decision: str) -> str:
         return head + (
             f"{decision}: resume from the watermark instead of a timeout, because a slow source would otherwise be read twice. "
             f"RATIONALE_CODE=RSN_watermark_over_timeout\nFIRST_OUTPUT_CODE={acknowledgement}\n"
-            "Open question: what happens to rows that arrive behind the watermark, since both sources are allowed to send them for a day?\nRETRY_BUDGET=9"
+            "Open question: what happens to rows that arrive behind the watermark, since both sources are allowed to "
+            "send them for a day?\nRETRY_BUDGET=9"
         )
     if stage == 3:
         return head + (
-            "Correction: the reason given for the watermark was incomplete; clock skew between the sources decides it, not slow reads. The retry "
-            "budget goes down, since the second source repeats itself: RETRY_BUDGET=4\nThe open question is decided: late rows go to a "
+            "Correction: the reason given for the watermark was incomplete; clock skew between the sources decides it, not slow "
+            "reads. The retry budget goes down, since the second source repeats itself: RETRY_BUDGET=4\nThe open question is decided: late rows go to a "
             "side table and are counted there."
         )
     return (
         head
-        + "Read the files of this stage and compared them with the stage before. No new decisions; the earlier ones stand, and so does what is open."
+        + "Read the files of this stage and compared them with the stage before. No new decisions; the earlier ones stand, "
+        "and so does what is open."
     )
 
 

@@ -87,6 +87,8 @@ class Synthetic(_Value, frozen=True, tag="synthetic"):
     origin: Origin = "injected"
     sources: tuple[str, ...] = ()
     """Ids of the entries that it quotes or stands for, where it stands for few."""
+    raw: Any = None
+    """An item that only its provider can read (a server-side compaction), shown to that provider as it is; `text` says so to others."""
 
 
 Item: TypeAlias = Kept | Synthetic
@@ -108,6 +110,9 @@ class Plan(_Value, frozen=True, kw_only=True):
     excerpts: tuple[Excerpt, ...] = ()
     indexed: tuple[BlockRef, ...] = ()
     rest: Fate = "omitted"
+    follow_up: tuple[Synthetic, ...] = ()
+    """What the runtime appends to the session once the plan is committed (a client's automatic "continue" message); not part of the
+    projection until then."""
     summary: str | None = None
     """The text of the summary alone, for the next one to build on."""
     state: Any = None

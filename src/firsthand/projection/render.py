@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ..transcript import Block, Entry, Text, ToolResult, View
+from ..transcript import Block, Entry, Text, ToolResult, Unknown, View
 from .plan import Item, Kept, Plan, Synthetic
 
 __all__ = ["Shown", "applies", "project", "shown"]
@@ -87,4 +87,5 @@ def _blocks(entry: Entry, item: Kept) -> Iterator[Block]:
 
 
 def _synthetic(item: Synthetic, number: int, plan: Plan) -> Entry:
-    return Entry(id=f"s{number}-{plan.cutoff}", role=item.role, blocks=(Text(item.text, origin=item.origin),))
+    block: Block = Text(item.text, origin=item.origin) if item.raw is None else Unknown(item.raw)
+    return Entry(id=f"s{number}-{plan.cutoff}", role=item.role, blocks=(block,))

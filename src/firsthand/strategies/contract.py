@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -126,6 +126,8 @@ class Summary(_Value, frozen=True):
     text: str = ""
     failure: str | None = None
     """Reason of the failure; then `text` is empty and the strategy plans without it."""
+    raw: Any = None
+    """The opaque item that a provider's own compaction returned in place of a text."""
 
 
 class NeedsSummary(_Value, frozen=True):
@@ -186,13 +188,3 @@ class Strategy(ABC):
     def options(self) -> dict[str, Any]:
         """The options in force, by the names under which a user sets them."""
         return {}
-
-
-@dataclass(frozen=True)
-class Registered:
-    """A strategy as the registry knows it."""
-
-    name: str
-    summary: str
-    factory: type[Strategy]
-    options: Mapping[str, Any] = field(default_factory=dict)
