@@ -163,7 +163,8 @@ def _report(stage: int, acknowledgement: str, decision: str) -> str:
     if stage == 3:
         return head + (
             "Correction: the reason given for the watermark was incomplete; clock skew between the sources decides it, not slow "
-            "reads. The retry budget goes down, since the second source repeats itself: RETRY_BUDGET=4\nThe open question is decided: late rows go to a "
+            "reads. The retry budget goes down, since the second source repeats itself: RETRY_BUDGET=4\n"
+            "The open question is decided: late rows go to a "
             "side table and are counted there."
         )
     return (

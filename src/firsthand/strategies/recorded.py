@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from ..budget import Budget, Occupancy
-from ..projection.plan import Item, Kept, Plan, Synthetic, Trigger
+from ..projection.plan import Item, Kept, Plan, Synthetic, SyntheticKind, Trigger
 from ..projection.render import project
 from ..tokens import total_cost
 from ..transcript import Entry, Marker, Text, Unknown, View
@@ -82,5 +82,5 @@ def _item(shown: str | Entry, view: View) -> Item:
     if not texts or any(isinstance(block, Unknown) for block in shown.blocks):
         return Synthetic("notice", _UNREADABLE)
     origin = "summary" if any(block.origin == "summary" for block in texts) else texts[0].origin
-    kind = "summary" if origin == "summary" else "excerpts"
+    kind: SyntheticKind = "summary" if origin == "summary" else "excerpts"
     return Synthetic(kind, "\n".join(block.text for block in texts), role=shown.role, origin=origin)
