@@ -1,3 +1,33 @@
-"""firsthand: context compaction for LLM agents that keeps the originals."""
+"""firsthand: context compaction for LLM agents that keeps the originals.
+
+`compact` is the quick start: messages in, messages and a report out. Everything else is imported from the module that it lives in.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .budget import Budget
+    from .quick import Compacted, Report, compact
+    from .transcript import Entry, Transcript, View
 
 __version__ = "0.1.0"
+
+__all__ = ["Budget", "Compacted", "Entry", "Report", "Transcript", "View", "__version__", "compact"]
+
+_HOMES = {
+    "Budget": "budget",
+    "Compacted": "quick",
+    "Entry": "transcript",
+    "Report": "quick",
+    "Transcript": "transcript",
+    "View": "transcript",
+    "compact": "quick",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used, so that `import firsthand` costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -1,0 +1,58 @@
+# What a newcomer runs: `make demo`, `make test`. What a change must pass: `make check`.
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || echo python3)
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: help demo test lint fix docs bench size check clean
+
+help: ## lists these targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "firsthand needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.make/core: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@mkdir -p .make && touch $@
+
+.make/dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@mkdir -p .make && touch $@ .make/core
+
+.make/docs: .make/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+demo: .make/core ## writes a long sample session, compacts it, and shows what was kept
+	$(BIN)/python -m firsthand sample export --out demo/session.json
+	$(BIN)/python -m firsthand compact demo/session.json --window 200000 --to openai-chat --out demo/projection.json
+
+test: .make/dev ## runs all tests
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+lint: .make/dev ## checks style, types and floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix: .make/dev ## formats, and mends what can be mended by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: .make/docs ## builds the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: .make/dev ## measures speed and memory
+	$(BIN)/python -m benchmarks
+
+size: ## measures what a user of the core installs, in a fresh environment
+	rm -rf .make/size && $(PYTHON) -m venv --without-pip .make/size
+	$(PYTHON) -m pip --python .make/size/bin/python install --quiet --disable-pip-version-check .
+	@du -sm .make/size/lib/python*/site-packages | awk '{print $$1 " MB installed, 60 promised"; exit $$1 > 60}'
+
+check: lint test docs size ## everything that must hold
+
+clean: ## removes what the other targets made
+	rm -rf .venv .make demo site dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

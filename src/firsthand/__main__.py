@@ -1,0 +1,6 @@
+"""`python -m firsthand` is the command line."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

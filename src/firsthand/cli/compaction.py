@@ -1,0 +1,185 @@
+"""`firsthand compact`: what would the next request still show?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ..budget import Budget
+from ..codec import compact_json, encode
+from ..errors import CompactionRefusedError, ConfigError
+from ..projection.fates import FATES, KINDS, block_kind, fates
+from ..projection.plan import Plan
+from ..quick import Report, compact_view
+from ..strategies import DEFAULT_STRATEGY, strategy_by_name
+from ..strategies.contract import CompactionRequest
+from ..tokens import Counter, block_cost, counter_by_name, counter_for_model
+from ..transcript import Entry, Transcript, View
+from .output import stderr, stdout_json, table, write_bytes
+from .source import JournalOption, session_source
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this group."""
+    app.command("compact", epilog="Example: firsthand compact session.jsonl --window 200000 --to anthropic --out next.json")(compact)
+
+
+def compact(
+    source: Annotated[str, typer.Argument(metavar="SESSION|FILE", help="A session of the journal, or a session file.")],
+    strategy: Annotated[str, typer.Option(help="See `firsthand strategies`.")] = DEFAULT_STRATEGY,
+    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the strategy; repeatable.")] = None,
+    window: Annotated[int, typer.Option(min=1, help="Context window in tokens.")] = 200_000,
+    output_ceiling: Annotated[
+        int | None, typer.Option(min=0, help="Output tokens that the request will ask for; default min(W/4, 32000).")
+    ] = None,
+    target: Annotated[int | None, typer.Option(min=1, help="Wanted size of the history afterwards, in tokens.")] = None,
+    counter: Annotated[
+        str | None, typer.Option(help="estimate, o200k, calibrated or calibrated:MODEL; default by the session's model.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help="product, futureos-e3 or futureos-e2.")] = "product",
+    to: Annotated[
+        str | None, typer.Option(help="Write the messages as openai-chat, openai-responses, anthropic or text.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the messages; stdout when only --to is given.")] = None,
+    instructions: Annotated[str | None, typer.Option(help="Your note on what matters, kept verbatim.")] = None,
+    if_due: Annotated[bool, typer.Option("--if-due", help="Compact only when the trigger is reached.")] = False,
+    session: Annotated[str | None, typer.Option(help="Which session, when the file holds several.")] = None,
+    format_name: Annotated[str | None, typer.Option("--format", help="Format of the file; told by content when left out.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="List the fate of each block.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object on stdout.")] = False,
+    journal: JournalOption = None,
+) -> None:
+    """Decide what the next request still shows, write it, and say what was left out. Changes nothing."""
+    if as_json and to is not None and out is None:
+        raise ConfigError("--json and --to both want stdout; give --out FILE for the messages")
+    transcript, view, where = session_source(source, journal, session, format_name)
+    used = _counter(counter, transcript)
+    budget = Budget.of(
+        window, output_ceiling, fixed=_fixed(transcript, used), counter=used, profile=profile, target=target  # type: ignore[arg-type]
+    )
+    chosen = strategy_by_name(strategy, **_options(option or []))
+    request = CompactionRequest(
+        trigger="automatic" if if_due else "manual", phase="pre_turn" if if_due else "standalone", instructions=instructions
+    )
+    try:
+        plan, shown, report = compact_view(view, budget, chosen, request)
+    except CompactionRefusedError as error:
+        if as_json:
+            stdout_json(
+                {
+                    "strategy": strategy,
+                    "window": window,
+                    "input_limit": budget.input_limit,
+                    "counter": used.name,
+                    "outcome": "refused",
+                    "reason": error.reason,
+                    "message": str(error),
+                    "sizes": error.sizes,
+                }
+            )
+        raise
+    if to is not None or out is not None:
+        write_bytes(out, _written(shown, to or "openai-chat"))
+    if as_json:
+        value = msgspec.to_builtins(report)
+        if explain:
+            value["blocks"] = list(_explained(view, plan, used))
+        stdout_json(value)
+    elif to is not None and out is None:
+        stderr(_headline(report))
+    else:
+        _print_report(transcript, report, where)
+        if explain:
+            table(("entry", "block", "kind", "fate", "tokens", "why"), (tuple(row.values()) for row in _explained(view, plan, used)))
+        if out is not None:
+            typer.echo(f"The next request's messages ({to or 'openai-chat'}): {out}")
+
+
+def _counter(name: str | None, transcript: Transcript) -> Counter:
+    return counter_for_model(transcript.model) if name is None else counter_by_name(name)
+
+
+def _fixed(transcript: Transcript, counter: Counter) -> int:
+    """System prompt and tools, where the session file records them beside the messages."""
+    parts = (transcript.system or "", compact_json(list(transcript.tools)) if transcript.tools else "")
+    return sum(counter.count(part) for part in parts)
+
+
+def _options(pairs: Iterable[str]) -> dict[str, object]:
+    options: dict[str, object] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"an option is NAME=VALUE, not {pair!r}")
+        try:
+            options[name.replace("-", "_")] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            options[name.replace("-", "_")] = value
+    return options
+
+
+def _written(shown: tuple[Entry, ...], wire: str) -> Iterable[bytes]:
+    from ..formats.wire import wire_by_name
+    from ..formats.wire.text import as_text
+
+    if wire == "text":
+        return (as_text(shown).encode("utf-8", "replace"),)
+    written = wire_by_name(wire).write(shown)
+    body = {"messages" if wire != "openai-responses" else "input": written.messages}
+    if written.system is not None:
+        body = {"system": written.system, **body}
+    return (encode(body), b"\n")
+
+
+def _explained(view: View, plan: Plan | None, counter: Counter) -> Iterable[dict[str, object]]:
+    for found in fates(view, plan):
+        yield {
+            "entry": found.entry.id,
+            "block": found.number,
+            "kind": block_kind(found.entry, found.block),
+            "fate": found.fate,
+            "tokens": block_cost(found.block, counter),
+            "why": found.reason,
+        }
+
+
+def _headline(report: Report) -> str:
+    if report.outcome == "unchanged":
+        return f"unchanged: {report.reason} ({report.tokens_before:,} tokens, {report.counter})"
+    return f"{report.tokens_before:,} tokens before, {report.tokens_after:,} after ({report.counter}), strategy {report.strategy}"
+
+
+def _print_report(transcript: Transcript, report: Report, where: str) -> None:
+    typer.echo(
+        f"Session {transcript.id} ({transcript.format}"
+        + (f", {transcript.model}" if transcript.model else "")
+        + f"): {report.entries['total']:,} entries"
+    )
+    typer.echo(f"Window {report.window:,}, input limit {report.input_limit:,}, counter {report.counter} ({report.counter_error})")
+    typer.echo(_headline(report))
+    if report.outcome == "applied":
+        typer.echo(
+            f"Covered {report.entries['covered']:,} entries, of which {report.entries['kept']:,} stay as originals; "
+            f"the newest {report.entries['tail']:,} are untouched"
+        )
+    rows = []
+    for kind in KINDS:
+        counts = {fate: report.fates[fate][kind] for fate in FATES if kind in report.fates.get(fate, {})}
+        if counts:
+            rows.append((kind, *(_blocks_and_tokens(counts, fate) for fate in FATES)))
+    table(("blocks / tokens", *FATES), rows)
+    for name, text in report.notes.items():
+        typer.echo(f"{name}: {text}")
+    if report.outcome == "applied":
+        typer.echo(f"What was left out is {where}.")
+
+
+def _blocks_and_tokens(counts: dict[str, object], fate: str) -> str:
+    found = counts.get(fate)
+    return f"{found.blocks:,} / {found.tokens:,}" if found is not None else ""  # type: ignore[attr-defined]
