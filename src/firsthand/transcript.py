@@ -16,6 +16,7 @@ import msgspec
 
 __all__ = [
     "Block",
+    "Counts",
     "Damage",
     "Entry",
     "Marker",
@@ -33,6 +34,7 @@ __all__ = [
     "Usage",
     "View",
     "chained",
+    "count",
     "path_to",
     "typed_text",
 ]
@@ -316,3 +318,35 @@ def chained(entries: Iterable[Entry]) -> tuple[Entry, ...]:
             entry = msgspec.structs.replace(entry, parent=parent, sequence=sequence)
         out.append(entry)
     return tuple(out)
+
+
+class Counts(_Value, frozen=True, kw_only=True):
+    """How many of what a session holds, as a person counts: texts that someone wrote, calls and results."""
+
+    user_texts: int = 0
+    assistant_texts: int = 0
+    reasoning: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+
+
+def count(entries: Iterable[Entry]) -> Counts:
+    """Non-blank typed texts of user and assistant entries, reasoning blocks, calls and results, block by block."""
+    user = assistant = reasoning = calls = results = 0
+    for entry in entries:
+        for block in entry.blocks:
+            match block:
+                case Text(text=text, origin="typed") if text.strip():
+                    user += entry.role == "user"
+                    assistant += entry.role == "assistant"
+                case Reasoning():
+                    reasoning += 1
+                case ToolCall():
+                    calls += 1
+                case ToolResult():
+                    results += 1
+                case _:
+                    pass
+    return Counts(
+        user_texts=user, assistant_texts=assistant, reasoning=reasoning, tool_calls=calls, tool_results=results
+    )

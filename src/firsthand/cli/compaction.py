@@ -27,20 +27,25 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
-    app.command("compact", epilog="Example: firsthand compact session.jsonl --window 200000 --to anthropic --out next.json")(compact)
+    app.command(
+        "compact", epilog="Example: firsthand compact session.jsonl --window 200000 --to anthropic --out next.json"
+    )(compact)
 
 
 def compact(
     source: Annotated[str, typer.Argument(metavar="SESSION|FILE", help="A session of the journal, or a session file.")],
     strategy: Annotated[str, typer.Option(help="See `firsthand strategies`.")] = DEFAULT_STRATEGY,
-    option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the strategy; repeatable.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the strategy; repeatable.")
+    ] = None,
     window: Annotated[int, typer.Option(min=1, help="Context window in tokens.")] = 200_000,
     output_ceiling: Annotated[
         int | None, typer.Option(min=0, help="Output tokens that the request will ask for; default min(W/4, 32000).")
     ] = None,
     target: Annotated[int | None, typer.Option(min=1, help="Wanted size of the history afterwards, in tokens.")] = None,
     counter: Annotated[
-        str | None, typer.Option(help="estimate, o200k, calibrated or calibrated:MODEL; default by the session's model.")
+        str | None,
+        typer.Option(help="estimate, o200k, calibrated or calibrated:MODEL; default by the session's model."),
     ] = None,
     profile: Annotated[str, typer.Option(help="product, futureos-e3 or futureos-e2.")] = "product",
     to: Annotated[
@@ -50,7 +55,9 @@ def compact(
     instructions: Annotated[str | None, typer.Option(help="Your note on what matters, kept verbatim.")] = None,
     if_due: Annotated[bool, typer.Option("--if-due", help="Compact only when the trigger is reached.")] = False,
     session: Annotated[str | None, typer.Option(help="Which session, when the file holds several.")] = None,
-    format_name: Annotated[str | None, typer.Option("--format", help="Format of the file; told by content when left out.")] = None,
+    format_name: Annotated[
+        str | None, typer.Option("--format", help="Format of the file; told by content when left out.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="List the fate of each block.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object on stdout.")] = False,
     journal: JournalOption = None,
@@ -61,11 +68,18 @@ def compact(
     transcript, view, where = session_source(source, journal, session, format_name)
     used = _counter(counter, transcript)
     budget = Budget.of(
-        window, output_ceiling, fixed=_fixed(transcript, used), counter=used, profile=profile, target=target  # type: ignore[arg-type]
+        window,
+        output_ceiling,
+        fixed=_fixed(transcript, used),
+        counter=used,
+        profile=profile,
+        target=target,  # type: ignore[arg-type]
     )
     chosen = strategy_by_name(strategy, **_options(option or []))
     request = CompactionRequest(
-        trigger="automatic" if if_due else "manual", phase="pre_turn" if if_due else "standalone", instructions=instructions
+        trigger="automatic" if if_due else "manual",
+        phase="pre_turn" if if_due else "standalone",
+        instructions=instructions,
     )
     try:
         plan, shown, report = compact_view(view, budget, chosen, request)
@@ -96,7 +110,10 @@ def compact(
     else:
         _print_report(transcript, report, where)
         if explain:
-            table(("entry", "block", "kind", "fate", "tokens", "why"), (tuple(row.values()) for row in _explained(view, plan, used)))
+            table(
+                ("entry", "block", "kind", "fate", "tokens", "why"),
+                (tuple(row.values()) for row in _explained(view, plan, used)),
+            )
         if out is not None:
             typer.echo(f"The next request's messages ({to or 'openai-chat'}): {out}")
 
@@ -161,7 +178,9 @@ def _print_report(transcript: Transcript, report: Report, where: str) -> None:
         + (f", {transcript.model}" if transcript.model else "")
         + f"): {report.entries['total']:,} entries"
     )
-    typer.echo(f"Window {report.window:,}, input limit {report.input_limit:,}, counter {report.counter} ({report.counter_error})")
+    typer.echo(
+        f"Window {report.window:,}, input limit {report.input_limit:,}, counter {report.counter} ({report.counter_error})"
+    )
     typer.echo(_headline(report))
     if report.outcome == "applied":
         typer.echo(

@@ -19,7 +19,9 @@ JournalOption: TypeAlias = Annotated[
 ]
 
 
-def session_source(source: str, journal: Path | None, session: str | None, format_name: str | None) -> tuple[Transcript, View, str]:
+def session_source(
+    source: str, journal: Path | None, session: str | None, format_name: str | None
+) -> tuple[Transcript, View, str]:
     """The session that a user named, from a file when there is one of that name, else from the journal.
 
     Returns:
@@ -34,7 +36,11 @@ def session_source(source: str, journal: Path | None, session: str | None, forma
         from ..formats import read_sessions
 
         chosen = pick(read_sessions(path, format=format_name), session, source)
-        return chosen, chosen.view(), f"in {source}, which is unchanged; `firsthand import {source}` makes it searchable by entry id"
+        return (
+            chosen,
+            chosen.view(),
+            f"in {source}, which is unchanged; `firsthand import {source}` makes it searchable by entry id",
+        )
     from ..journal import Journal
 
     with Journal.open(journal) as store:
@@ -49,7 +55,9 @@ def pick(sessions: list[Transcript], wanted: str | None, source: str) -> Transcr
         FormatError: none or several fit; the message lists ids.
     """
     if wanted is not None:
-        found = [session for session in sessions if session.id == wanted] or [s for s in sessions if s.id.startswith(wanted)]
+        found = [session for session in sessions if session.id == wanted] or [
+            s for s in sessions if s.id.startswith(wanted)
+        ]
     else:
         ids = {session.id for session in sessions}
         found = [session for session in sessions if session.parent_session not in ids]

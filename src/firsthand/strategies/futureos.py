@@ -213,7 +213,9 @@ def _choose_cut(
     entries = [part.entry for part in parts]
     costs = [total_cost((entry,), budget.counter) for entry in entries]
     manual = request.trigger == "manual"
-    keep = max(1, min(budget.keep_recent, _MANUAL_KEEP) if manual else budget.keep_recent)
+    keep = max(1, min(budget.keep_recent, _MANUAL_KEEP if manual else budget.keep_recent))
+    if budget.target:
+        keep = max(1, min(keep, budget.target // 4))
     starts = [position for position, part in enumerate(parts) if part.item is None and turn_start(part.entry)]
     at = recent_tail(entries, costs, starts, keep, cover_all_if_short=manual)
     may_cover_all = manual or (
