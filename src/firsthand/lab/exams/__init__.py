@@ -1,0 +1,1 @@
+"""Exams: questions whose answers are known to be in the covered history, one file per exam (measures.md)."""
