@@ -1,6 +1,6 @@
-"""The exam of the published compaction experiment: does the projection still contain these values? (futureos.md 8.5)
+"""The exam of the published compaction experiment: does the projection still contain these values?
 
-Its weaknesses are kept, since it exists to compare with published numbers: values are pooled from the earliest history, at most 17 a
+Built after futureos.md 8.5. Its weaknesses are kept, since it exists to compare with published numbers: values are pooled from the earliest history, at most 17 a
 questionnaire, one draw. The other exams correct them.
 """
 
@@ -75,7 +75,7 @@ def questionnaire(entries: Sequence[Entry], stage: int) -> Questionnaire:
         entries: the history up to the boundary.
         stage: 0, 3 or 7 for the three scored boundaries; seeds the draw.
     """
-    rng = Random(9_000 + stage)  # noqa: S311
+    rng = Random(9_000 + stage)
     history = rendered(entries)
     values: dict[str, PooledSource] = {}
     for source, quota in _QUOTAS.items():
@@ -86,7 +86,7 @@ def questionnaire(entries: Sequence[Entry], stage: int) -> Questionnaire:
                 values.setdefault(value, source)
     decoys = _decoys(rng, history, values)
     order = [*values, *decoys]
-    Random(1_000 + stage).shuffle(order)  # noqa: S311
+    Random(1_000 + stage).shuffle(order)
     return Questionnaire(tuple(values.items()), tuple(decoys), tuple(order))
 
 
@@ -109,9 +109,9 @@ def rendered(entries: Iterable[Entry]) -> str:
 
 def _texts(entry: Entry, source: PooledSource) -> Iterator[str]:
     for block in entry.blocks:
-        if isinstance(block, ToolResult) and source == "tool":
-            yield block.text
-        elif isinstance(block, Text) and block.origin == "typed" and entry.role == source:
+        if (isinstance(block, ToolResult) and source == "tool") or (
+            isinstance(block, Text) and block.origin == "typed" and entry.role == source
+        ):
             yield block.text
 
 
