@@ -13,7 +13,14 @@ def budget(window: int, output: int | None = None, profile: str = "product", fix
 
 @pytest.mark.parametrize(
     ("window", "economic"),
-    [(1_000_000, 800_000), (640_000, 512_000), (320_000, 256_000), (200_000, 160_000), (128_000, 102_400), (32_000, 25_600)],
+    [
+        (1_000_000, 800_000),
+        (640_000, 512_000),
+        (320_000, 256_000),
+        (200_000, 160_000),
+        (128_000, 102_400),
+        (32_000, 25_600),
+    ],
 )
 def test_economic_triggers(window: int, economic: int) -> None:
     assert budget(window).economic_trigger == economic
@@ -50,7 +57,12 @@ def test_limits_and_triggers(profile: str, window: int, output: int | None, inpu
 )
 def test_small_windows(window: int, keep: int, margin: int, ceiling: int, input_limit: int) -> None:
     found = budget(window, 1_000_000, "futureos-e3")
-    assert (found.keep_recent, found.margin, found.output_ceiling, found.input_limit) == (keep, margin, ceiling, input_limit)
+    assert (found.keep_recent, found.margin, found.output_ceiling, found.input_limit) == (
+        keep,
+        margin,
+        ceiling,
+        input_limit,
+    )
 
 
 @pytest.mark.parametrize(("window", "reserve", "keep"), [(1, 0, 0), (2, 1, 1), (200_000, 40_000, 8_000)])
@@ -77,12 +89,16 @@ def test_every_window_leaves_room_in_whole_numbers() -> None:
 
 
 def test_an_output_ceiling_that_fills_the_window_is_refused_when_it_is_set() -> None:
-    with pytest.raises(OutputCeilingError, match=r"8,192 tokens and a margin of 512 leave no input room in a window of 8,192") as caught:
+    with pytest.raises(
+        OutputCeilingError, match=r"8,192 tokens and a margin of 512 leave no input room in a window of 8,192"
+    ) as caught:
         budget(8_192, 8_192)  # AC-01
     assert (caught.value.window, caught.value.output_ceiling) == (8_192, 8_192)
 
 
-@pytest.mark.parametrize("arguments", [{"window": 0}, {"window": -5}, {"window": 100, "output_ceiling": -1}, {"window": 100, "target": 0}])
+@pytest.mark.parametrize(
+    "arguments", [{"window": 0}, {"window": -5}, {"window": 100, "output_ceiling": -1}, {"window": 100, "target": 0}]
+)
 def test_numbers_out_of_range(arguments: dict[str, int]) -> None:
     with pytest.raises(ConfigError):
         Budget.of(**arguments)  # type: ignore[arg-type]
@@ -91,3 +107,15 @@ def test_numbers_out_of_range(arguments: dict[str, int]) -> None:
 def test_unknown_profile() -> None:
     with pytest.raises(UnknownNameError, match="futureos-e2, futureos-e3, product"):
         budget(1_000, profile="future")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "trigger"), [(0.5, 100_000), (90_000, 90_000), (199_000, 165_952), (None, 160_000)]
+)
+def test_a_threshold_in_tokens_or_as_a_share(threshold: float | None, trigger: int) -> None:
+    assert Budget.of(200_000, 32_000, counter=EstimateCounter(), threshold=threshold).trigger == trigger
+
+
+def test_a_threshold_outside_the_window_is_refused() -> None:
+    with pytest.raises(ConfigError, match="between 1 token and the window of 1,000"):
+        Budget.of(1_000, threshold=2_000)

@@ -14,6 +14,9 @@ def every_error() -> list[errors.FirsthandError]:
         errors.UnknownNameError("strategy", "best", ["b", "a"]),
         errors.MissingExtraError("exact counts", "exact"),
         errors.CompactionRefusedError("budget-exceeded", "too large", {"size": 3}),
+        errors.RequestTooLargeError("too large", {"size": 3}),
+        errors.ContextOverflowError("too large", {"limit": 3}),
+        errors.ProviderError(500, "body"),
     ]
     special = {type(error) for error in made}
     plain = [getattr(errors, name) for name in errors.__all__]

@@ -52,6 +52,8 @@ class Budget:
     profile: ProfileName = "product"
     target: int | None = None
     """Size that the caller wants the projected history to have; None leaves it to the strategy."""
+    threshold: int | None = None
+    """Occupancy at which the caller wants a compaction, in tokens; None: four fifths of the window."""
 
     @classmethod
     def of(
@@ -63,6 +65,7 @@ class Budget:
         counter: Counter | None = None,
         profile: ProfileName = "product",
         target: int | None = None,
+        threshold: float | None = None,
     ) -> Budget:
         """A budget from what a user knows.
 
@@ -74,6 +77,7 @@ class Budget:
             profile: `product` takes the ceiling as asked; `futureos-e3` narrows it to min(O, 65,536, W/4); `futureos-e2` takes the
                 declared one, as the published experiment did (futureos.md 0.3).
             target: wanted size of the projected history in tokens.
+            threshold: occupancy at which a compaction is due, in tokens, or as a share of the window when it is below 1.
 
         Raises:
             OutputCeilingError: the ceiling leaves no input room (AC-01); only in `product`, the other two saturate at 0.
@@ -94,7 +98,13 @@ class Budget:
         ceiling = output_ceiling or min(window // 4, _DEFAULT_OUTPUT)
         if profile == "futureos-e3":
             ceiling = min(ceiling, _NARROWED_OUTPUT, window // 4)
-        budget = cls(window, ceiling, fixed, counter or counter_for_model(None), profile, target)
+        if threshold is not None:
+            threshold = int(window * threshold) if 0 < threshold < 1 else int(threshold)
+            if not 1 <= threshold <= window:
+                raise ConfigError(
+                    f"a threshold must lie between 1 token and the window of {window:,}, not {threshold:,}"
+                )
+        budget = cls(window, ceiling, fixed, counter or counter_for_model(None), profile, target, threshold)
         if profile == "product" and budget.input_limit <= 0:
             raise OutputCeilingError(window, ceiling, budget.margin)
         return budget
@@ -121,8 +131,8 @@ class Budget:
 
     @property
     def trigger(self) -> int:
-        """Occupancy at which a compaction is due: the lower of the economic trigger and the input limit."""
-        return min(self.window - self.reserve, self.input_limit)
+        """Occupancy at which a compaction is due: the threshold (else the economic trigger), at most the input limit."""
+        return min(self.window - self.reserve if self.threshold is None else self.threshold, self.input_limit)
 
     @property
     def keep_recent(self) -> int:

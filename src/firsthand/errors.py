@@ -17,7 +17,12 @@
     │   ├── JournalBusyError        another process held the write lock for too long
     │   ├── JournalVersionError     written by a newer firsthand
     │   └── JournalDamagedError     stored bytes do not match their hash
-    └── CompactionRefusedError      a strategy would not make a projection; carries the sizes
+    ├── CompactionRefusedError      a strategy would not make a projection; carries the sizes
+    └── RequestError                a request to a model that was not sent, or not answered as needed
+        ├── RequestTooLargeError    the next request exceeds the input limit and nothing could be done; nothing was sent
+        ├── ContextOverflowError    the provider refused the request as too large, also after one compaction
+        ├── OutputLimitError        the answer ended at the output limit before it said anything
+        └── ProviderError           the provider answered with another error; carries status and body
 
 Each message says what happened, with the sizes or ids, and what to do next. All of them survive pickling, so they can cross process borders.
 """
@@ -30,6 +35,7 @@ from typing import Any
 __all__ = [
     "CompactionRefusedError",
     "ConfigError",
+    "ContextOverflowError",
     "EmptySessionError",
     "EntryNotFoundError",
     "FirsthandError",
@@ -40,6 +46,10 @@ __all__ = [
     "JournalVersionError",
     "MissingExtraError",
     "OutputCeilingError",
+    "OutputLimitError",
+    "ProviderError",
+    "RequestError",
+    "RequestTooLargeError",
     "SessionExistsError",
     "SessionNotFoundError",
     "UnknownFormatError",
@@ -153,3 +163,51 @@ class CompactionRefusedError(FirsthandError):
         self.reason = reason
         self.sizes = dict(sizes or {})
         super().__init__(message)
+
+
+class RequestError(FirsthandError):
+    """A request to a model that was not sent, or not answered as needed. The journal holds everything up to it."""
+
+
+class RequestTooLargeError(RequestError):
+    """The next request exceeds the input limit and no compaction helps, so it was not sent.
+
+    Attributes:
+        sizes: the numbers that decided, in tokens, by name.
+    """
+
+    def __init__(self, message: str, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
+        super().__init__(message)
+
+
+class ContextOverflowError(RequestError):
+    """The provider refused the request as too large, and either compaction is off or it refused the compacted one as well.
+
+    Attributes:
+        sizes: what is known, in tokens: `estimated`, `input_limit`, and `limit` where the provider named one.
+    """
+
+    def __init__(self, message: str, sizes: Mapping[str, int]) -> None:
+        self.sizes = dict(sizes)
+        super().__init__(message)
+
+
+class OutputLimitError(RequestError):
+    """The answer ended at the output limit without any text or call (failure kind OV-13). Ask for more output, or for less reasoning."""
+
+
+class ProviderError(RequestError):
+    """The provider answered with an error. Raise it from your own `send` so that a session can tell overflow from the rest.
+
+    Attributes:
+        status: the HTTP status, or None for a network failure.
+        body: the response's text.
+    """
+
+    def __init__(self, status: int | None, body: str, message: str | None = None) -> None:
+        self.status = status
+        self.body = body
+        super().__init__(
+            message or f"the provider answered {status}" if status is not None else "the provider could not be reached"
+        )
