@@ -86,6 +86,7 @@ def fates(view: View, plan: Plan | None) -> Iterator[BlockFate]:
     kept = {item.entry: item for item in plan.items if isinstance(item, Kept)}
     excerpted = {(excerpt.entry, excerpt.block): excerpt.reason for excerpt in plan.excerpts}
     indexed = {(ref.entry, ref.block) for ref in plan.indexed}
+    omitted = {(ref.entry, ref.block) for ref in plan.omitted}
     cutoff = view.positions[plan.cutoff]
     for position, entry in enumerate(view.entries):
         item = kept.get(entry.id)
@@ -99,6 +100,8 @@ def fates(view: View, plan: Plan | None) -> Iterator[BlockFate]:
                 yield BlockFate(entry, number, "excerpted", excerpted[entry.id, number])
             elif (entry.id, number) in indexed:
                 yield BlockFate(entry, number, "indexed", "evidence row")
+            elif (entry.id, number) in omitted:
+                yield BlockFate(entry, number, "omitted", "in no summary")
             else:
                 yield BlockFate(entry, number, plan.rest)
 

@@ -98,7 +98,7 @@ class Plan(_Value, frozen=True, kw_only=True):
     """A decision: what the next request shows, and the fate of every block.
 
     Covered are the entries from `covered_from` to `cutoff`. A covered block is `kept` when an item keeps it, `excerpted` when an excerpt
-    quotes it or an item replaces its text, `indexed` when it is listed there, and otherwise what `rest` says.
+    quotes it or an item replaces its text, `indexed` or `omitted` when it is listed there, and otherwise what `rest` says.
     """
 
     strategy: str
@@ -109,6 +109,8 @@ class Plan(_Value, frozen=True, kw_only=True):
     items: tuple[Item, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
     indexed: tuple[BlockRef, ...] = ()
+    omitted: tuple[BlockRef, ...] = ()
+    """Blocks that no summary covers although `rest` says so of the others (steps that a client drops before it sends a message again)."""
     rest: Fate = "omitted"
     follow_up: tuple[Synthetic, ...] = ()
     """What the runtime appends to the session once the plan is committed (a client's automatic "continue" message); not part of the
