@@ -40,6 +40,7 @@ __all__ = [
     "Item",
     "Kept",
     "NeedsSummary",
+    "Notice",
     "Phase",
     "Plan",
     "RefusalReason",
@@ -83,6 +84,20 @@ class DueState:
     """Window of the model that served the last step, when it was another model than the next one."""
     new_context_requested: bool = False
     """The model itself asked for a fresh window."""
+    compatibility: str | None = None
+    """Which models' histories the next step's model can read on, as its provider labels it (Codex: `comp_hash`); None where it has no label."""
+    previous_compatibility: str | None = None
+    """The same of the model that served the last step."""
+    notices: frozenset[str] = frozenset()
+    """Ids of the notices that were appended since the newest checkpoint."""
+
+
+class Notice(_Value, frozen=True):
+    """A text that the runtime appends to the session, between two steps and without a compaction, once per checkpoint."""
+
+    id: str
+    """Comes back in `DueState.notices` once it was appended."""
+    item: Synthetic
 
 
 class Unchanged(_Value, frozen=True):
@@ -109,7 +124,7 @@ class SummaryRequest(_Value, frozen=True, kw_only=True):
     id: str
     """Name under which the strategy expects the answer."""
     instruction: str
-    """The last user message of the request."""
+    """The last user message of the request; an empty one is not sent."""
     items: tuple[Item, ...] = ()
     """Messages before the instruction: originals and synthetic texts, as in a projection."""
     system: str | None = None
@@ -118,6 +133,8 @@ class SummaryRequest(_Value, frozen=True, kw_only=True):
     """Output cap of the call, in tokens."""
     requires: tuple[str, ...] = ()
     """Headings without which the answer is rejected, where the runtime validates."""
+    state: Any = None
+    """The strategy's own JSON value, for `Strategy.shrink`, which has no view."""
 
 
 class Summary(_Value, frozen=True):
@@ -176,6 +193,10 @@ class Strategy(ABC):
             summaries: answers to the requests of an earlier `NeedsSummary`, by their ids. None: not asked yet.
             occupancy: what is known about the size of the next request; estimated from the view when None.
         """
+
+    def notices(self, occupancy: Occupancy, budget: Budget, state: DueState) -> tuple[Notice, ...]:
+        """What is to be appended to the session after a model step that leads to no compaction: none, unless a strategy reminds the model."""
+        return ()
 
     def shrink(self, request: SummaryRequest) -> SummaryRequest | None:
         """A smaller form of a request that the provider refused as too large, or None when there is none."""
