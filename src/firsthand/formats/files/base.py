@@ -35,11 +35,19 @@ class Input:
     def open(cls, path: Path) -> Input:
         """The file at `path`, unpacked when it is gzip (told by its first bytes, not by its name).
 
+        What a reader has to open by its path comes with little or no data: of a folder nothing is read, of an SQLite database the 16
+        bytes that tell that it is one (its newest data may stand in another file, and it may be large).
+
         Raises:
             FormatError: the file cannot be read or its gzip stream cannot be unpacked.
         """
         try:
-            data = path.read_bytes()
+            if path.is_dir():
+                return cls(path.name, b"", path)
+            with path.open("rb") as file:
+                data = file.read(16)
+                if data != b"SQLite format 3\x00":
+                    data += file.read()
         except OSError as error:
             raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
         return cls(path.name, unpacked(data, str(path)), path)
