@@ -12,12 +12,15 @@ from firsthand.strategies.contract import (
     Decision,
     DueState,
     Kept,
+    NeedsSummary,
     Plan,
     Refused,
+    Summary,
     Synthetic,
     Unchanged,
 )
-from firsthand.strategies.futureos import FutureosDeterministic
+from firsthand.strategies.futureos import FutureosDeterministic, FutureosSummarized
+from firsthand.strategies.futureos_instruction import HEADINGS
 from firsthand.testing.builders import (
     call,
     developer,
@@ -381,3 +384,103 @@ def test_images_of_the_covered_range_are_not_in_the_projection() -> None:
 def test_options_by_name() -> None:
     assert strategy_by_name("futureos-deterministic", from_originals=True).recomputed
     assert not strategy_by_name("futureos-deterministic").recomputed
+
+
+# --- with a summary (futureos.md 5) ---------------------------------------------------------------------------------------------------------
+
+GOOD = "\n".join([*HEADINGS, "- kept"])
+
+
+def summarised(
+    history: View, answer: Summary, limits: Budget | None = None, previous: Plan | None = None, **options: str
+) -> Decision:
+    with_summary = FutureosSummarized(**options)
+    asked = with_summary.plan(history, limits or budget(200_000), MANUAL, previous)
+    assert isinstance(asked, NeedsSummary)
+    return with_summary.plan(history, limits or budget(200_000), MANUAL, previous, {"handoff": answer})
+
+
+def test_the_summary_request_has_the_sessions_own_shape() -> None:
+    history = view(user("go"), *loop(3, 2_000))
+    (request,) = FutureosSummarized().plan(history, budget(200_000), MANUAL).requests  # type: ignore[union-attr]
+    assert request.system is None
+    assert request.tools == "session"
+    assert [item.entry for item in request.items if isinstance(item, Kept)] == [entry.id for entry in history]
+    assert request.max_output == 8_192
+    assert "4096 tokens, about 3072 words" in request.instruction
+    assert all(heading in request.instruction for heading in HEADINGS)
+
+
+def test_a_summary_stands_behind_the_index_and_replaces_the_last() -> None:
+    history = view(user("go"), *loop(3, 2_000))
+    first = summarised(history, Summary("FIRST\n" + GOOD))
+    assert isinstance(first, Plan)
+    text = index_of(first)
+    assert "handoff summary of the same history follows" in text
+    assert text.index("sourceOrder") < text.index("Handoff summary, written by the model") < text.index("FIRST")
+    assert first.rest == "summarised"
+    longer = view(
+        user("go"),
+        *loop(3, 2_000),
+        user("more"),
+        *[part for n in range(3) for part in (call("run", id=f"y{n}"), result(f"y{n}", filler(2_000)))],
+    )
+    (again,) = FutureosSummarized().plan(longer, budget(200_000), MANUAL, first).requests  # type: ignore[union-attr]
+    assert "FIRST" in again.instruction
+    second = summarised(longer, Summary("SECOND\n" + GOOD), previous=first)
+    assert isinstance(second, Plan)
+    assert "SECOND" in index_of(second)
+    assert "FIRST" not in index_of(second)
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "reason"),
+    [
+        (Summary(failure="finish reason 'length'"), {}, "finish reason 'length'"),
+        (Summary("x" * 600_000), {}, "with the summary: the projection takes"),
+        (Summary("x" * 4 * 4_111), {"epoch": "E2"}, "the summary exceeds its 4,096 tokens"),
+    ],
+)
+def test_what_cannot_be_used_falls_back_to_the_rules_and_says_so(
+    answer: Summary, options: dict[str, str], reason: str
+) -> None:
+    history = view(user("go"), *loop(3, 2_000))
+    plan = summarised(history, answer, **options)
+    assert isinstance(plan, Plan)
+    assert plan.notes["fallback"].startswith(reason)
+    assert (plan.strategy, plan.version) == ("futureos-deterministic", "deterministic-evidence-v1")
+    assert "no model summary was generated" in index_of(plan)
+
+
+def test_a_long_summary_is_accepted_while_the_projection_fits() -> None:
+    plan = summarised(view(user("go"), *loop(3, 2_000)), Summary("x" * 4 * 4_111))
+    assert isinstance(plan, Plan)
+    assert "fallback" not in plan.notes
+
+
+@pytest.mark.parametrize(
+    ("window", "sent"),
+    [(200_000, [1, 2, 3, 4, 5, 6, 7]), (14_000, [1, 2, 4, 5, 6, 7]), (6_000, [1, 2, 6, 7]), (1_000, [1, 2])],
+)
+def test_a_history_that_is_too_large_is_sent_with_its_head_and_its_newest_part(window: int, sent: list[int]) -> None:
+    history = view(user("go"), *loop(3, 4_000))
+    request = FutureosSummarized()._request(history, budget(window), MANUAL, None, window // 16)
+    assert [f"e{n}" for n in sent] == [
+        item.entry for item in request.items if isinstance(item, Kept)
+    ] or window == 16_384
+
+
+def test_the_summarised_index_is_larger_on_large_windows_and_smaller_on_small_ones() -> None:
+    parts = []
+    for n in range(60):
+        parts += [call("read", path=f"f{n}.py", id=f"k{n}"), result(f"k{n}", f"{n} " * 400)]
+    history = view(user("go"), *parts)
+    rows = {}
+    for window in (1_000_000, 30_000):
+        rules = strategy.plan(history, budget(window), MANUAL)
+        summed = summarised(history, Summary(GOOD), budget(window))
+        assert isinstance(rules, Plan)
+        assert isinstance(summed, Plan)
+        rows[window] = (len(rules.indexed), len(summed.indexed))
+    assert rows[1_000_000][1] > rows[1_000_000][0]
+    assert rows[30_000][1] < rows[30_000][0]

@@ -21,6 +21,7 @@ _GROUP = "firsthand.strategies"
 # Modules are imported when their strategy is asked for, so that a start of the command line pays for one.
 _BUILT_IN: dict[str, tuple[str, str]] = {
     "futureos-deterministic": ("futureos", "FutureosDeterministic"),
+    "futureos-summarized": ("futureos", "FutureosSummarized"),
     "recorded": ("recorded", "Recorded"),
 }
 

@@ -1,0 +1,33 @@
+"""How full the window would be: the last valid usage as anchor, and estimates of what came after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..budget import Budget, Occupancy
+from ..tokens import total_cost
+from ..transcript import Entry
+
+__all__ = ["occupancy"]
+
+
+def occupancy(shown: Sequence[Entry], fresh: int, budget: Budget, baseline: int = 0) -> Occupancy:
+    """Tokens that a request with these entries would take.
+
+    A provider's count is exact for what it counted, so the newest one anchors the sum; what came after it is estimated. Usage that was
+    reported before the newest checkpoint counted a history that is not sent any more, and a report of zero is no report (failure kinds AC-07
+    to AC-09, AC-13).
+
+    Args:
+        shown: the entries of the projection, oldest first.
+        fresh: how many of them, from the end, were recorded after the newest checkpoint; only their usage is valid.
+        budget: counts, and knows the fixed tokens.
+        baseline: size of the projection when the newest checkpoint was committed; 0 without one.
+    """
+    first = len(shown) - fresh
+    for position in range(len(shown) - 1, first - 1, -1):
+        usage = shown[position].usage
+        if usage is not None and usage.input_tokens > 0:
+            reported = usage.total
+            return Occupancy(reported + total_cost(shown[position + 1 :], budget.counter), reported, baseline)
+    return Occupancy(budget.fixed + total_cost(shown, budget.counter), 0, baseline)
