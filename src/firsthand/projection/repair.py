@@ -61,8 +61,8 @@ def repair(entries: Iterable[Entry]) -> Repaired:
     """
     source = tuple(entries)
     done: list[Repair] = []
-    kept = _without_failures(source, done)
-    out = _arranged(kept, _paired(kept, done), done)
+    arranged = _arranged(source, _paired(source, done), done)
+    out = _without_failures(arranged, done)
     return Repaired(out, tuple(done))
 
 
@@ -110,14 +110,15 @@ def _without_failures(source: Sequence[Entry], done: list[Repair]) -> tuple[Entr
     show the model two answers; what was sent before stays a prefix of what is sent after, since the failed text was in neither.
     """
     out: list[Entry] = []
+    dropped: list[Repair] = []
     following: Entry | None = None
     for entry in reversed(source):
         if _failed(entry, following):
-            done.append(Repair("entry-dropped", entry.id))
+            dropped.append(Repair("entry-dropped", entry.id))
             continue
         out.append(entry)
         following = entry
-    done.reverse()
+    done += reversed(dropped)
     out.reverse()
     return tuple(out)
 
@@ -125,7 +126,7 @@ def _without_failures(source: Sequence[Entry], done: list[Repair]) -> tuple[Entr
 def _failed(entry: Entry, following: Entry | None) -> bool:
     if entry.role != "assistant" or entry.status == "complete":
         return False
-    if any(isinstance(block, ToolCall) for block in entry.blocks):
+    if any(isinstance(block, ToolCall | ToolResult) for block in entry.blocks):
         return False
     if not any(
         isinstance(block, Media | Unknown) or (isinstance(block, Text) and block.text.strip()) for block in entry.blocks
@@ -152,7 +153,7 @@ def _paired(entries: Sequence[Entry], done: list[Repair]) -> _Pairs:
         for number, block in enumerate(entry.blocks):
             at = (position, number)
             if isinstance(block, ToolCall) and open_run is not None:
-                wire_id = block.id if block.kind == "server" else _free(block.id, used)
+                wire_id = _free(block.id, used)
                 used.add(wire_id)
                 if wire_id != block.id:
                     pairs.renamed[at] = wire_id
@@ -204,7 +205,11 @@ def _standing(entries: Sequence[Entry], run: _Run, pairs: _Pairs) -> list[int]:
 
     The last of them may hold other blocks beside its results; wires write results first.
     """
-    waiting = {slot.at for slot in run.slots if not slot.optional}
+    waiting = {
+        slot.at
+        for slot in run.slots
+        if not slot.optional or (slot.answer is not None and entries[slot.answer[0]].role != "assistant")
+    }
     positions: list[int] = []
     position = run.last + 1
     while waiting and position < len(entries):
@@ -231,6 +236,9 @@ def _without_results(position: int, entry: Entry, pairs: _Pairs) -> Iterable[Ent
             if not (slot is not None and slot.optional and entry.role == "assistant"):
                 changed = True
                 continue
+            if block.call_id != slot.id:
+                block = msgspec.structs.replace(block, call_id=slot.id)
+                changed = True
         elif isinstance(block, ToolCall) and (position, number) in pairs.renamed:
             block = msgspec.structs.replace(block, id=pairs.renamed[position, number])
             changed = True
