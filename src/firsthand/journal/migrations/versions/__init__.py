@@ -1,0 +1,1 @@
+"""One file per schema revision; a released one is never edited."""
