@@ -22,6 +22,7 @@ _GROUP = "firsthand.strategies"
 _BUILT_IN: dict[str, tuple[str, str]] = {
     "futureos-deterministic": ("futureos", "FutureosDeterministic"),
     "futureos-summarized": ("futureos", "FutureosSummarized"),
+    "pi": ("pi", "Pi"),
     "recorded": ("recorded", "Recorded"),
 }
 
