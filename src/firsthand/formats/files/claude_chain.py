@@ -10,7 +10,7 @@ from typing import Any
 
 from ...codec import encode
 from ...transcript import Block, Entry, Marker, Role, Text, ToolCall, ToolResult
-from .base import Record
+from .base import Record, entry_id
 from .claude_attachments import attachment_blocks, is_queued
 from .claude_blocks import INTERRUPTED, assistant_blocks, usage_of, user_blocks
 from .claude_drafts import Compaction, Conversation, Draft
@@ -33,6 +33,8 @@ class Chain:
         """The newest line of the conversation, or the one that a `last-prompt` record after it names."""
         self._responses: dict[str, int] = {}
         self._seen: dict[str, int] = {}
+        self._said: dict[str, int] = {}
+        """What was typed since the last response, and the draft that says it."""
         self._preserved: frozenset[str] = frozenset()
 
     def add(self, record: Record) -> None:
@@ -58,7 +60,7 @@ class Chain:
     def finish(self, session: str) -> tuple[tuple[Entry, ...], tuple[Marker, ...], str | None]:
         """Entries in order of arrival, markers, and the id of the leaf."""
         order, parents, leaf = linked(self.conversation, self.tip)
-        ids = {index: self.conversation.drafts[index].entry(session).id for index in order}
+        ids = {index: entry_id(session, self.conversation.drafts[index].native) for index in order}
         entries = tuple(
             self.conversation.drafts[index].entry(
                 session, parent=None if (parent := parents[index]) is None else ids[parent], sequence=sequence
@@ -96,6 +98,7 @@ class Chain:
         blocks = list(assistant_blocks(message.get("content"), "injected" if made_up else "typed"))
         group = string_of(message.get("id"))
         at = self._responses.get(group) if group else None
+        self._said.clear()
         if at is None:
             draft = self._draft(record, native, "assistant", blocks)
             draft.group, draft.model = group, None if made_up else model
@@ -103,8 +106,9 @@ class Chain:
                 self._responses[group] = len(self.conversation.drafts) - 1
         else:
             draft = self.conversation.drafts[at]
-            known = {block.id for block in draft.blocks if isinstance(block, ToolCall)}
-            blocks = [block for block in blocks if not (isinstance(block, ToolCall) and block.id in known)]
+            if any(isinstance(block, ToolCall) for block in blocks):
+                known = {block.id for block in draft.blocks if isinstance(block, ToolCall)}
+                blocks = [block for block in blocks if not (isinstance(block, ToolCall) and block.id in known)]
             draft.blocks += blocks
             draft.pieces.append((native, len(blocks)))
             if isinstance(native, str):
@@ -141,8 +145,13 @@ class Chain:
             self._interrupted(value)
         role: Role = "tool" if blocks and all(isinstance(block, ToolResult) for block in blocks) else "user"
         draft = self._draft(record, native, role, blocks)
+        self._say(draft)
         if role == "tool" or draft.typed:
             self._goes_on(native)
+
+    def _say(self, draft: Draft) -> None:
+        if draft.typed:
+            self._said.setdefault(_text(draft.blocks), len(self.conversation.drafts) - 1)
 
     def _interrupted(self, value: dict[str, Any]) -> None:
         """The person stopped the run. Only a response that had not come to its end was cut off by that."""
@@ -157,13 +166,11 @@ class Chain:
         """The queued message that this user line repeats: named by its id, or saying the same since the last response."""
         if isinstance(native, str) and native in self.conversation.at:
             return self.conversation.at[native]
-        for index in range(len(self.conversation.drafts) - 1, -1, -1):
-            draft = self.conversation.drafts[index]
-            if draft.role == "assistant":
-                return None
-            if draft.aside and draft.typed and draft.blocks == blocks:
-                return index
-        return None
+        index = self._said.get(_text(blocks))
+        if index is None:
+            return None
+        draft = self.conversation.drafts[index]
+        return index if draft.aside and draft.blocks == blocks else None
 
     def _attachment(self, record: Record, native: str | int) -> None:
         attachment = record_of(record.value.get("attachment"))
@@ -184,7 +191,9 @@ class Chain:
             self.tally.left_out["queued message that repeats a user line"] += 1
             self._pass(native, above)
             return
-        self._draft(record, native, "user", blocks).aside = True
+        draft = self._draft(record, native, "user", blocks)
+        draft.aside = True
+        self._say(draft)
         if source:
             self.conversation.at.setdefault(source, len(self.conversation.drafts) - 1)
 
@@ -192,12 +201,11 @@ class Chain:
         """Whether a user line, the one of id `source` or one since the last response, already says what this queued message says."""
         if source in self._seen:
             return True
-        for draft in reversed(self.conversation.drafts):
-            if draft.role == "assistant":
-                return False
-            if draft.role == "user" and not draft.aside and draft.blocks == blocks:
-                return True
-        return False
+        index = self._said.get(_text(blocks))
+        if index is None:
+            return False
+        draft = self.conversation.drafts[index]
+        return not draft.aside and draft.blocks == blocks
 
     def _system(self, record: Record, native: str | int) -> None:
         value = record.value
@@ -262,3 +270,7 @@ class Chain:
     def _pass(self, native: str | int, parent: Any) -> None:
         if isinstance(native, str):
             self.conversation.passed[native] = parent if isinstance(parent, str) else None
+
+
+def _text(blocks: list[Block]) -> str:
+    return "".join(block.text for block in blocks if isinstance(block, Text))

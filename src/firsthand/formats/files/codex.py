@@ -143,6 +143,8 @@ class _Thread:
             line=line,
             model=self._model,
             time=time,
+            parent=self._newest(),
+            sequence=len(self.entries),
         )
         self._append(entry)
         self._originals.add(item, entry.id)
@@ -156,16 +158,19 @@ class _Thread:
         return made
 
     def _append(self, entry: Entry) -> None:
-        parent = self.entries[self._path[-1]].id if self._path else None
         self._path.append(len(self.entries))
         if entry.role == "assistant":
             self._newest_made = len(self.entries)
-        self.entries.append(msgspec.structs.replace(entry, parent=parent, sequence=len(self.entries)))
+        self.entries.append(entry)
+
+    def _newest(self) -> str | None:
+        return self.entries[self._path[-1]].id if self._path else None
 
     def _event(self, event: dict[str, Any], line: int, time: str | None) -> None:
         kind = event.get("type")
         if line in self._typed.only_events and kind == "user_message":
-            self._append(_typed_entry(event, entry_id(self._id, line), line, time))
+            entry = _typed_entry(event, entry_id(self._id, line), line, time)
+            self._append(msgspec.structs.replace(entry, parent=self._newest(), sequence=len(self.entries)))
             self._rescued += 1
             return
         self.tally.left_out[f"event_msg/{kind}"] += 1
@@ -233,7 +238,7 @@ class _Thread:
             id=self._id,
             format=FORMAT,
             entries=tuple(self.entries),
-            leaf=self.entries[self._path[-1]].id if self._path else None,
+            leaf=self._newest(),
             markers=tuple(self.markers),
             title=self._title,
             cwd=string_of(meta.get("cwd")),

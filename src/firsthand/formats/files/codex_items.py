@@ -40,7 +40,12 @@ OPAQUE = frozenset({"compaction", "compaction_summary", "context_compaction"})
 """Summaries that only the provider can read; they stand in replacement histories."""
 TYPES = CALLS | OUTPUTS | OPAQUE | {"message", "reasoning"}
 
+_MESSAGE = frozenset({"type", "role", "content"})
+_REASONING = frozenset({"type", "summary", "content", "encrypted_content"})
 _CALL = frozenset({"type", "call_id", "name", "arguments", "input", "action"})
+_CALL_BY_ID = _CALL | {"id"}
+_OUTPUT = frozenset({"type", "call_id", "output"})
+_TEXT = frozenset({"type", "text"})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "developer": "developer", "system": "system"}
 
 
@@ -52,8 +57,10 @@ def entry_of(
     line: int | None = None,
     model: str | None = None,
     time: str | None = None,
+    parent: str | None = None,
+    sequence: int = 0,
 ) -> Entry:
-    """The entry of one response item, without a place in a session.
+    """The entry of one response item.
 
     Args:
         item: the item as it stands in the file.
@@ -62,6 +69,8 @@ def entry_of(
         line: 1-based line.
         model: the model in use; kept for what a model made.
         time: when the line was written.
+        parent: id of the entry before it.
+        sequence: its position in the session.
     """
     role, blocks, known = _content(item, typed, line)
     native = string_of(item.get("id"))
@@ -69,6 +78,8 @@ def entry_of(
         id=id,
         role=role,
         blocks=blocks,
+        parent=parent,
+        sequence=sequence,
         model=model if role == "assistant" else None,
         time=time,
         status="incomplete" if item.get("status") == "incomplete" else "complete",
@@ -88,15 +99,15 @@ def _content(item: dict[str, Any], typed: Typed, line: int | None) -> tuple[Role
     """Role, blocks, and the fields of the item that they stand for."""
     kind = item.get("type")
     if kind == "message" and (role := _ROLES.get(str(item.get("role")))):
-        return role, _message(item, role, typed, line), frozenset({"type", "role", "content"})
+        return role, _message(item, role, typed, line), _MESSAGE
     if kind == "reasoning":
-        return "assistant", _reasoning(item), frozenset({"type", "summary", "content", "encrypted_content"})
+        return "assistant", _reasoning(item), _REASONING
     if kind in CALLS and (call := _call(item)):
-        return "assistant", (call,), _CALL if "call_id" in item else _CALL | {"id"}
+        return "assistant", (call,), _CALL if "call_id" in item else _CALL_BY_ID
     if kind in OUTPUTS and (call_id := string_of(item.get("call_id"))):
         output = item.get("output")
         failed = record_of(output).get("success") is False
-        return "tool", (ToolResult(call_id, _parts(output), failed),), frozenset({"type", "call_id", "output"})
+        return "tool", (ToolResult(call_id, _parts(output), failed),), _OUTPUT
     return "assistant", (Unknown(item),), frozenset(item)
 
 
@@ -128,7 +139,7 @@ def _parts(content: Any) -> tuple[Text | Media | Unknown, ...]:
 def _part(part: Any) -> Text | Media | Unknown:
     match part:
         case {"type": kind, "text": str() as text} if kind in TEXTS:
-            return Text(text, extra=extra_of(part, frozenset({"type", "text"})))
+            return Text(text, extra=extra_of(part, _TEXT))
         case {"type": "input_image", "image_url": str() as url}:
             return media_of(None, url, extra=extra_of(part, frozenset({"type", "image_url"})))
     return Unknown(part)
