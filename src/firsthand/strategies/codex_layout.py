@@ -1,0 +1,110 @@
+"""What Codex's client sends again after a compaction, and in which order the new history stands (codex.md 6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+from ..projection.boundaries import has_result
+from ..projection.plan import Item, Kept
+from ..transcript import Entry, Text
+from .codex_history import LiveHistory, opening_prompt
+from .codex_kinds import RULES_HEADING, Kind, beside, element, is_real_user, kind_of, texts_of
+
+__all__ = ["arranged", "base_instructions", "initial_context"]
+
+# What the client sends again as a user message whenever it changes.
+_SENT_AGAIN = ("environment_context", "user_instructions", RULES_HEADING)
+
+
+def base_instructions(history: LiveHistory, *, as_developer: bool) -> list[Entry]:
+    """The entries that stand for the base instructions, which Codex keeps apart from its history: the system entries at the very start.
+
+    Args:
+        history: what is covered.
+        as_developer: the first of two developer entries at the start counts too; newer versions of the client send them like that.
+    """
+    found: dict[Hashable, Entry] = {}
+    for entry in history.originals:
+        if entry.role != "system":
+            break
+        found.setdefault(texts_of(entry), entry)
+    opening = history.originals[:2]
+    if as_developer and not found and [entry.role for entry in opening] == ["developer", "developer"]:
+        return [opening[0]]
+    return list(found.values())
+
+
+def initial_context(
+    history: LiveHistory, base: Sequence[Entry], retained: Collection[str], *, client_developer: bool = True
+) -> list[Kept]:
+    """The client's initial context, as far as the history recorded it.
+
+    Codex makes it anew from its settings. In its place stand the system and developer entries and what the client put before the first prompt, or
+    beside it, or sends again when it changes. An entry of settings replaces an older one with the same elements, a repeated one is shown once
+    (SE-14), and what the tail brings along is left to the tail.
+
+    Args:
+        history: what is covered.
+        base: entries that are shown as base instructions.
+        retained: ids of the entries that are shown as messages.
+        client_developer: whether developer messages that the client's caller wrote belong to the context.
+    """
+    found: dict[Hashable, Kept] = {}
+    opening = opening_prompt(history)
+    skipped = {entry.id for entry in base} | set(retained)
+    again = {texts_of(entry) for entry in (*history.tail, *base)}
+    leading = True
+    for entry in history.originals:
+        leading = leading and entry.role != "assistant"
+        texts = texts_of(entry)
+        if entry.id == opening:
+            leading = False
+            numbers = beside(entry)
+            if numbers and entry.id not in skipped:
+                found[entry.id] = Kept(entry.id, numbers)
+        elif not client_developer and kind_of(entry) == "developer":
+            continue
+        elif entry.id not in skipped and texts not in again and _is_context(entry, leading):
+            found[_key(entry, texts)] = Kept(entry.id)
+    return list(found.values())
+
+
+def _is_context(entry: Entry, leading: bool) -> bool:
+    texts = texts_of(entry)
+    if not any(text.strip() for text in texts):
+        return False
+    if entry.role in ("system", "developer"):
+        return True
+    if entry.role != "user" or has_result(entry) or is_real_user(entry):
+        return False
+    return leading or all(element(text) in _SENT_AGAIN for text in texts)
+
+
+def _key(entry: Entry, texts: tuple[str, ...]) -> Hashable:
+    """What two entries of the context have in common when the newer one takes the older one's place."""
+    names = tuple(element(text) for text in texts)
+    written = any(isinstance(block, Text) and block.origin == "typed" for block in entry.blocks)
+    return texts if written or None in names else (entry.role, *names)
+
+
+def arranged(
+    base: Sequence[Item], messages: Sequence[tuple[Kind, Item]], context: Sequence[Item], *, context_inside: bool
+) -> tuple[Item, ...]:
+    """The new history in order.
+
+    Args:
+        base: base instructions.
+        messages: the retained messages oldest first, and the summary or compaction item last.
+        context: the client's initial context.
+        context_inside: the context stands before the newest message that asks for something; where there is none before the newest summary, else
+            before the newest compaction item. Otherwise it comes last, where the next turn begins.
+    """
+    items = [item for _, item in messages]
+    at = len(items)
+    if context_inside:
+        for kinds in (("user", "agent"), ("summary",), ("compaction",)):
+            places = [place for place, (kind, _) in enumerate(messages) if kind in kinds]
+            if places:
+                at = places[-1]
+                break
+    return (*base, *items[:at], *context, *items[at:])
