@@ -83,14 +83,14 @@ def test_any_entry_comes_back_as_it_was(journal: Journal, entries: tuple[Entry, 
     name = f"s{len(journal.sessions())}"
     journal.create(name)
     fresh = chained({e.id: e for e in entries}.values())
-    renamed = [_renamed(entry, name) for entry in fresh]
-    assert journal.append(name, renamed) == renamed
-    assert list(journal.entries(name)) == renamed
-    assert journal.transcript(name).entries == tuple(renamed)
+    mine = [renamed(entry, name) for entry in fresh]
+    assert journal.append(name, mine) == mine
+    assert list(journal.entries(name)) == mine
+    assert journal.transcript(name).entries == tuple(mine)
     assert journal.verify(name).problems == ()
 
 
-def _renamed(entry: Entry, name: str) -> Entry:
+def renamed(entry: Entry, name: str) -> Entry:
     parent = None if entry.parent is None else f"{name}-{entry.parent}"
     return msgspec.structs.replace(entry, id=f"{name}-{entry.id}", parent=parent)
 

@@ -67,6 +67,8 @@ class Database:
         """A connection on which all reads see one moment of the journal."""
         with self._transaction("BEGIN") as connection:
             yield connection
+            # Nothing to commit; and after damage was met, SQLite would refuse to.
+            connection.rollback()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:

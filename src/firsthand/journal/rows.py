@@ -99,6 +99,8 @@ def marker_from(marker_id: str, stored: bytes, expected: bytes) -> Marker:
 
 def _checked(what: str, stored: bytes, expected: bytes, kind: type[_T]) -> _T:
     try:
+        if not isinstance(stored, bytes):  # SQLite stores any type in any column, if somebody writes it there
+            raise JournalDamagedError(f"its payload is a {type(stored).__name__}, not bytes")
         payload = unpacked(stored)
         if content_hash(payload) == expected:
             return decode_as(payload, kind)

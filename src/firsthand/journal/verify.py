@@ -75,7 +75,11 @@ class Verification:
             else:
                 keys = self._keys(session)
             for row in self._rows(keys):
-                self._entry(row)
+                try:
+                    self._entry(row)
+                except TypeError as error:
+                    # SQLite stores any type in any column, if somebody writes it there.
+                    self._problems.append(Problem("entry", f"a column holds another type: {error}", entry=row.id))
         except DBAPIError as error:
             self._problems.append(Problem("file", f"reading stopped: {error.orig}"))
         return Verified(self._sessions, self._entries, self._markers, tuple(self._problems))
