@@ -1,6 +1,7 @@
 """firsthand: context compaction for LLM agents that keeps the originals.
 
-`compact` is the quick start: messages in, messages and a report out. Everything else is imported from the module that it lives in.
+`compact` is the quick start: messages in, messages and a report out. `Session` keeps a journal and compacts by itself. Everything else is
+imported from the module that it lives in.
 """
 
 from importlib import import_module
@@ -8,18 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .budget import Budget
-    from .quick import Compacted, Report, compact
+    from .projection.report import Report
+    from .quick import Compacted, compact
+    from .session.session import AsyncSession, Session
     from .transcript import Entry, Transcript, View
 
 __version__ = "0.1.0"
 
-__all__ = ["Budget", "Compacted", "Entry", "Report", "Transcript", "View", "__version__", "compact"]
+__all__ = [
+    "AsyncSession",
+    "Budget",
+    "Compacted",
+    "Entry",
+    "Report",
+    "Session",
+    "Transcript",
+    "View",
+    "__version__",
+    "compact",
+]
 
 _HOMES = {
     "Budget": "budget",
     "Compacted": "quick",
     "Entry": "transcript",
-    "Report": "quick",
+    "Report": "projection.report",
+    "AsyncSession": "session.session",
+    "Session": "session.session",
     "Transcript": "transcript",
     "View": "transcript",
     "compact": "quick",

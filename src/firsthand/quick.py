@@ -8,57 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-
-import msgspec
+from typing import Any
 
 from .budget import Budget
 from .codec import compact_json
 from .errors import CompactionRefusedError, ConfigError
 from .formats.detect import wire_of
 from .formats.wire import wire_by_name
-from .projection.fates import FATES, Tally, tally
-from .projection.plan import Kept, Plan
+from .projection.plan import Plan
 from .projection.render import project
 from .projection.repair import repair
+from .projection.report import Report, report_of
 from .strategies import DEFAULT_STRATEGY, strategy_by_name
 from .strategies.contract import CompactionRequest, NeedsSummary, Refused, Strategy, Unchanged
 from .tokens import Counter, counter_for_model, total_cost
 from .transcript import Entry, View
 
-__all__ = ["Compacted", "Counts", "Outcome", "Report", "compact", "compact_view"]
-
-Outcome: TypeAlias = Literal["applied", "unchanged", "refused"]
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """Blocks, and the tokens of their originals."""
-
-    blocks: int
-    tokens: int
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a compaction decided, in numbers. Its JSON form is what `firsthand compact --json` prints, and is stable."""
-
-    outcome: Outcome
-    reason: str | None = None
-    """Why nothing was changed, where nothing was."""
-    strategy: str
-    window: int
-    output_ceiling: int
-    input_limit: int
-    counter: str
-    counter_error: str
-    """What is known about how far the counter is off."""
-    tokens_before: int
-    """Of the request before, system prompt and tools included, in the counter's tokens."""
-    tokens_after: int
-    entries: dict[str, int]
-    """Entries in all, covered by the projection, kept in part or whole of the covered ones, and in the tail."""
-    fates: dict[str, dict[str, Counts]]
-    """By fate, then by kind of block."""
-    notes: dict[str, str] = {}
+__all__ = ["Compacted", "compact", "compact_view"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +81,9 @@ def compact(
     wire_format = wire_by_name(wire or wire_of(items))
     entries = wire_format.read(items)
     counter = counter or counter_for_model(model)
-    fixed = sum(counter.count(part if isinstance(part, str) else compact_json(part)) for part in (system, tools) if part)
+    fixed = sum(
+        counter.count(part if isinstance(part, str) else compact_json(part)) for part in (system, tools) if part
+    )
     budget = Budget.of(window, output_ceiling, fixed=fixed, counter=counter, target=target)
     chosen = strategy_by_name(strategy) if isinstance(strategy, str) else strategy
     request = CompactionRequest(trigger="manual" if force else "automatic", phase="standalone" if force else "pre_turn")
@@ -142,7 +110,9 @@ def compact_view(
     decision = strategy.plan(view, budget, request)
     before = total_cost(view.entries, budget.counter) + budget.fixed
     if isinstance(decision, NeedsSummary):
-        raise ConfigError(f"strategy {strategy.name!r} needs a model for its summary; use a Session, or a strategy that needs none")
+        raise ConfigError(
+            f"strategy {strategy.name!r} needs a model for its summary; use a Session, or a strategy that needs none"
+        )
     if isinstance(decision, Refused):
         raise CompactionRefusedError(decision.reason, decision.message, decision.sizes)
     plan = decision if isinstance(decision, Plan) else None
@@ -151,7 +121,7 @@ def compact_view(
         # A projection that is no smaller leaves the session worse off; it is not installed (design.md 5, SU-11).
         reason = f"not beneficial: the projection would take {plan.tokens_after:,} tokens instead of {before:,}"
         plan = None
-    shown, _ = repair(project(view, plan))
+    shown = repair(project(view, plan)).entries
     after = total_cost(shown, budget.counter) + budget.fixed
     if after > budget.input_limit:
         raise CompactionRefusedError(
@@ -160,34 +130,4 @@ def compact_view(
             + (f" ({reason})" if reason else f" (strategy {strategy.name!r} promises no bound)"),
             {"size": after, "input_limit": budget.input_limit},
         )
-    return plan, shown, _report(view, plan, budget, strategy.name, before, after if plan else before, reason)
-
-
-def _report(
-    view: View, plan: Plan | None, budget: Budget, strategy: str, before: int, after: int, reason: str | None
-) -> Report:
-    covered = view.positions[plan.cutoff] + 1 if plan else 0
-    kept = sum(isinstance(item, Kept) for item in plan.items) if plan else 0
-    return Report(
-        outcome="applied" if plan else "unchanged",
-        reason=reason,
-        strategy=strategy,
-        window=budget.window,
-        output_ceiling=budget.output_ceiling,
-        input_limit=budget.input_limit,
-        counter=budget.counter.name,
-        counter_error=budget.counter.error,
-        tokens_before=before,
-        tokens_after=after,
-        entries={"total": len(view), "covered": covered, "kept": kept, "tail": len(view) - covered},
-        fates=_by_fate(tally(view, plan, budget.counter)),
-        notes=plan.notes if plan else {},
-    )
-
-
-def _by_fate(rows: Sequence[Tally]) -> dict[str, dict[str, Counts]]:
-    return {
-        fate: {row.kind: Counts(row.blocks, row.tokens) for row in rows if row.fate == fate}
-        for fate in FATES
-        if any(row.fate == fate for row in rows)
-    }
+    return plan, shown, report_of(view, plan, budget, strategy.name, before, after if plan else before, reason)

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData
 
 from firsthand.errors import JournalBusyError, JournalDamagedError, JournalError, JournalVersionError
-from firsthand.journal import Journal, default_path, schema
+from firsthand.journal import Journal, default_path, runtime_tables, schema
 from firsthand.testing.builders import said, session, user
 
 MIGRATIONS = Path(schema.__file__).parent / "migrations"
@@ -187,6 +187,7 @@ def test_the_tables_are_those_that_the_migrations_make(journal: Journal) -> None
             if not table.name.startswith(("search", "alembic"))
         }
 
+    assert runtime_tables.metadata is schema.metadata
     assert shape(made) == shape(schema.metadata)
 
 

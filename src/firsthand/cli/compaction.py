@@ -14,7 +14,8 @@ from ..codec import compact_json, encode
 from ..errors import CompactionRefusedError, ConfigError
 from ..projection.fates import FATES, KINDS, block_kind, fates
 from ..projection.plan import Plan
-from ..quick import Report, compact_view
+from ..projection.report import Report
+from ..quick import compact_view
 from ..strategies import DEFAULT_STRATEGY, strategy_by_name
 from ..strategies.contract import CompactionRequest
 from ..tokens import Counter, block_cost, counter_by_name, counter_for_model

@@ -48,13 +48,13 @@ checkpoints = Table(
     Index("checkpoints_by_session", "session", "n"),
 )
 
-# Bytes that were added to an entry when it was first sent, under the checkpoint of that time (0: none yet).
+# Bytes that were added to an entry when it was first sent, under the checkpoint of that time ('': none yet).
 attachments = Table(
     "attachments",
     metadata,
     Column("n", Integer, primary_key=True),
     Column("session", ForeignKey("sessions.n"), nullable=False),
-    Column("checkpoint", Integer, nullable=False),
+    Column("checkpoint", Text, nullable=False),
     Column("entry", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("call_id", Text, nullable=False),

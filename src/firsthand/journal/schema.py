@@ -30,7 +30,7 @@ __all__ = [
 APPLICATION_ID = 0x46_48_4A_31
 """`FHJ1` in the header of the database file: tells a journal from any other SQLite file."""
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every schema revision that this version can bring up to date, oldest first."""
 
 HEAD = REVISIONS[-1]

@@ -93,7 +93,7 @@ HOSTED: tuple[Shape, ...] = (
         "anthropic",
         TOO_LONG,
         anthropic_body("prompt is too long: {requested} tokens > {limit} maximum"),
-        headers={"request-id": "req_1"},
+        headers={"anthropic-organization-id": "1"},
     ),
     Shape(
         "anthropic/with-output",

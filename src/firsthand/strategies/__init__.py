@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ConfigError, UnknownNameError
 from .contract import Strategy
 
-__all__ = ["DEFAULT_STRATEGY", "strategy_by_name", "strategy_class", "strategy_names"]
+__all__ = ["DEFAULT_STRATEGY", "is_current", "strategy_by_name", "strategy_class", "strategy_names"]
 
 DEFAULT_STRATEGY = "futureos-deterministic"
 
@@ -73,3 +73,11 @@ def strategy_by_name(name: str, **options: Any) -> Strategy:
     except TypeError as error:
         known = ", ".join(kind().options()) or "none"
         raise ConfigError(f"strategy {name!r} cannot take {options}: {error}; its options: {known}") from error
+
+
+def is_current(name: str, version: str) -> bool:
+    """Whether a stored plan of this strategy and version may still be shown."""
+    try:
+        return strategy_class(name).version == version
+    except ConfigError:
+        return False

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from ..errors import FormatError
-from ..formats.wire import wire_by_name
-from ..transcript import Entry, Status, Text, ToolCall, Usage
+from ...errors import FormatError
+from ...transcript import Entry, Status, Text, ToolCall, Usage
+from . import wire_by_name
 
 __all__ = ["finish_reason", "response_entries", "said_nothing", "usage_of"]
 

@@ -1,0 +1,425 @@
+"""The steps of a session as generators of effects; `Session` and `AsyncSession` drive the same ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from ..budget import Budget, Occupancy
+from ..checkpoint import Checkpoint, CheckpointStore
+from ..codec import compact_json
+from ..errors import ContextOverflowError, OutputLimitError, ProviderError, RequestTooLargeError, SessionNotFoundError
+from ..formats.wire import wire_by_name
+from ..formats.wire.response import finish_reason, response_entries, said_nothing
+from ..journal import Journal
+from ..projection.boundaries import has_result
+from ..projection.report import Report, report_of
+from ..strategies import is_current
+from ..strategies.contract import CompactionRequest, DueState, Phase, Plan, Trigger
+from ..summary.request import request_body
+from ..tokens import total_cost
+from ..transcript import Entry, Text, View
+from .compaction import Job, Outcome, compaction
+from .cost import Carrying, carrying, usage_cost
+from .effects import Steps, Store
+from .events import Event, LimitLearned, NearTrigger, TruncationSuspected, Undone
+from .frame import Frame, front_of
+from .occupancy import occupancy
+from .overflow import classify, silent_truncation
+from .requests import Attachment
+from .settings import Settings
+from .store import SessionStore
+
+__all__ = ["Prepared", "SessionSteps"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The next request, and what was decided about it."""
+
+    body: dict[str, Any]
+    """System prompt, tools, messages and output limit in the session's wire; add what else your call needs."""
+    messages: list[dict[str, Any]]
+    """The messages in it (`input` of the Responses API)."""
+    entries: tuple[Entry, ...]
+    """The entries behind them, repaired."""
+    occupancy: Occupancy
+    budget: Budget
+    outcome: Outcome | None = None
+    """How the compaction ended that this request needed; None when it needed none."""
+    cost: Carrying | None = None
+    """What going on costs; None without prices."""
+
+
+@dataclass
+class _Ask:
+    """What `prepare` was told, kept so that the same request can be made again after a refusal."""
+
+    system: Any = None
+    tools: Sequence[Any] | None = None
+    max_output: int | None = None
+
+
+class SessionSteps:
+    """One session's state and steps. Not used directly: see `Session` and `AsyncSession`."""
+
+    def __init__(self, journal: Journal, session_id: str, settings: Settings) -> None:
+        self.journal = journal
+        self.id = session_id
+        self.settings = settings
+        self.checkpoints = CheckpointStore(journal, session_id)
+        self.store = SessionStore(journal, session_id)
+        self._frame = Frame()
+        self._token: tuple[Any, ...] | None = None
+        self._learned: dict[str, int] = {}
+        self._warned_under: str | None = None
+        self._postponed_under: str | None = None
+        self._ask = _Ask()
+        self._overflows = 0
+        self._new_context = False
+        self._before: dict[str, tuple[int, float]] = {}
+        # Steps of one session object take turns; other objects and processes meet in the journal.
+        self.lock = threading.RLock()
+
+    # --- what the person calls ---------------------------------------------------------------------------------------------------------
+
+    def opened(self) -> Steps[None]:
+        """Makes the session when the journal has none of that id, and reads what is needed of it."""
+
+        def look() -> bool:
+            try:
+                self.journal.session(self.id)
+            except SessionNotFoundError:
+                return False
+            return True
+
+        if not (yield Store("look for the session", look)):
+            meta = {"model": self.settings.model, "window": self.settings.window}
+            yield Store("create", lambda: self.journal.create(self.id, **meta))
+        self._learned = yield Store("read what was learned", self.store.learned)
+        yield from self._synced()
+
+    def append(self, items: Iterable[Entry | Mapping[str, Any]]) -> Steps[tuple[Entry, ...]]:
+        """Stores entries, or messages in the session's wire."""
+        entries = tuple(self._read(list(items)))
+        return (yield from self._appended(entries))
+
+    def prepare(self, system: Any, tools: Sequence[Any] | None, max_output: int | None) -> Steps[Prepared]:
+        """The next request; compacts first when that is due."""
+        self._ask = _Ask(system, tools, max_output)
+        self._overflows = 0
+        return (yield from self._prepared("automatic"))
+
+    def recover(self, error: ProviderError) -> Steps[Prepared]:
+        """After the provider refused the prepared request: one compaction and the request again, if it was too large; else the error."""
+        found = classify(error.status or 0, error.body)
+        if found.kind != "overflow":
+            raise error
+        budget = self._budget()
+        shown, _ = self._frame.shown()
+        sizes = {"estimated": self._occupancy(shown, budget).tokens, "input_limit": budget.input_limit}
+        if found.limit is not None:
+            sizes["limit"] = found.limit
+        if found.limit is not None and found.limit < self._window():
+            self._emit(LimitLearned(session=self.id, limit=found.limit, window=self._window()))
+            limit = found.limit
+            self._learned["window"] = limit
+            yield Store("learn the window", lambda: self.store.learn("window", limit))
+        self._overflows += 1
+        if not self.settings.auto:
+            raise ContextOverflowError(
+                f"the provider refused the request as too large ({error.body[:200]}) and automatic compaction is off; call compact(), or use "
+                "a model with a larger window",
+                sizes,
+            )
+        if self._overflows > 1:
+            raise ContextOverflowError("the provider refused the compacted request as too large, too", sizes)
+        prepared = yield from self._prepared("provider_context_limit")
+        outcome = prepared.outcome
+        if outcome is None or outcome.checkpoint is None:
+            reason = outcome.reason if outcome else "nothing could be compacted"
+            raise ContextOverflowError(f"the provider refused the request as too large, and {reason}", sizes)
+        return prepared
+
+    def record(self, response: Mapping[str, Any]) -> Steps[tuple[Entry, ...]]:
+        """Stores the model's response with its usage."""
+        wire = self.settings.wire
+        read = response_entries(wire, response, session=f"{self.id}/{uuid4().hex}")
+        shown, _ = self._frame.shown()
+        budget = self._budget()
+        estimated = budget.fixed + total_cost(shown, budget.counter)
+        usage = read[-1].usage if read else None
+        if usage is not None and silent_truncation(usage.input_tokens, estimated, self._window()):
+            self._emit(TruncationSuspected(session=self.id, reported=usage.input_tokens, estimated=estimated))
+        empty = said_nothing(read)
+        stored = yield from self._appended(read)
+        yield Store("remember the window", lambda: self.store.learn("last_window", self._window()))
+        self._learned["last_window"] = self._window()
+        if empty and finish_reason(wire, response) in ("length", "max_tokens", "max_output_tokens"):
+            raise OutputLimitError(
+                f"the answer reached its limit of {budget.output_ceiling:,} output tokens before it said anything; ask for more output or "
+                "for less reasoning"
+            )
+        return stored
+
+    def compact(self, instructions: str | None, system: Any, tools: Sequence[Any] | None) -> Steps[Outcome]:
+        """A compaction now, whatever the occupancy."""
+        if system is not None or tools is not None:
+            self._ask = replace(self._ask, system=system, tools=tools)
+        yield from self._synced()
+        return (yield from self._compacted("manual", "standalone", instructions))
+
+    def preview(self, instructions: str | None) -> Steps[tuple[Plan | None, Report]]:
+        """What a compaction would keep now; nothing is stored and no model is asked."""
+        yield from self._synced()
+        view: View = yield Store("read the view", lambda: self.journal.view(self.id))
+        budget = self._budget()
+        request = CompactionRequest(trigger="manual", phase="standalone", instructions=instructions)
+        previous = self._frame.checkpoint.plan if self._frame.checkpoint else None
+        strategy = self.settings.strategy
+        decision = strategy.plan(view, budget, request, previous)
+        if not isinstance(decision, Plan) and self.settings.fallback is not None and hasattr(decision, "requests"):
+            strategy = self.settings.fallback
+            decision = strategy.plan(view, budget, request, previous)
+        plan = decision if isinstance(decision, Plan) else None
+        shown, _ = self._frame.shown()
+        before = self._occupancy(shown, budget).tokens
+        reason = None if plan else getattr(decision, "reason", None) or getattr(decision, "message", None)
+        return plan, report_of(view, plan, budget, strategy.name, before, plan.tokens_after if plan else before, reason)
+
+    def undo(self) -> Steps[Checkpoint | None]:
+        """Takes the newest checkpoint back; the one before it, or the whole history, is shown again."""
+        undone: Checkpoint | None = yield Store("undo", self.checkpoints.undo)
+        if undone is not None:
+            self._emit(Undone(session=self.id, checkpoint=undone.id))
+            yield from self._synced()
+        return undone
+
+    def postpone(self) -> None:
+        """Puts automatic compaction off until the input limit, or until the next checkpoint."""
+        self._postponed_under = self._checkpoint_id
+
+    def request_new_context(self) -> None:
+        """The model asked for a fresh window: the strategy is told at the next `prepare`."""
+        self._new_context = True
+
+    # --- inside ------------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        """What is held in memory."""
+        return self._frame
+
+    @property
+    def _checkpoint_id(self) -> str:
+        return self._frame.checkpoint.id if self._frame.checkpoint else ""
+
+    def _read(self, items: Sequence[Entry | Mapping[str, Any]]) -> Iterable[Entry]:
+        wire = wire_by_name(self.settings.wire)
+        run: list[dict[str, Any]] = []
+        for item in items:
+            if isinstance(item, Entry):
+                yield from self._read_run(wire, run)
+                run = []
+                yield item
+            else:
+                run.append(dict(item))
+        yield from self._read_run(wire, run)
+
+    def _read_run(self, wire: Any, run: list[dict[str, Any]]) -> Iterable[Entry]:
+        if run:
+            for entry in wire.read(run, session=f"{self.id}/{uuid4().hex}"):
+                yield msgspec.structs.replace(entry, parent=None, sequence=0)
+
+    def _appended(self, entries: Sequence[Entry]) -> Steps[tuple[Entry, ...]]:
+        if not entries:
+            return ()
+        stored = yield Store("append", lambda: self.journal.append(self.id, entries))
+        if stored[0].parent == self._frame.leaf:
+            self._frame = self._frame.appended(stored)
+        else:
+            # Another writer was faster; what it wrote comes first.
+            yield from self._synced()
+        return tuple(stored)
+
+    def _synced(self) -> Steps[None]:
+        """Brings the frame up to date with the journal: entries and checkpoints of other writers, or of before a restart."""
+        leaf, token = yield Store("look at the session", self.store.state)
+        if token != self._token:
+            yield from self._reloaded(token)
+        elif leaf != self._frame.leaf:
+            after = self._frame.leaf
+            new = yield Store("read new entries", lambda: self._entries_after(after))
+            if new is None:
+                yield from self._reloaded(token)
+            else:
+                self._frame = self._frame.appended(new)
+
+    def _entries_after(self, after: str | None) -> tuple[Entry, ...] | None:
+        """The entries behind `after`, or None when it is not on the active path any more (the session went on from an earlier entry)."""
+        new = tuple(self.journal.entries(self.id, after=after))
+        return new if not new or new[0].parent == after else None
+
+    def _reloaded(self, token: tuple[Any, ...]) -> Steps[None]:
+        def load() -> Frame:
+            checkpoint = self.checkpoints.newest(is_current)
+            front = front_of(self.journal, checkpoint) if checkpoint else None
+            if checkpoint is None or front is None:
+                tail = tuple(self.journal.entries(self.id))
+                return Frame(None, (), tail, self.store.attachments(""), tail[-1].id if tail else None)
+            tail = tuple(self.journal.entries(self.id, after=checkpoint.plan.cutoff))
+            leaf = tail[-1].id if tail else checkpoint.plan.cutoff
+            return Frame(checkpoint, front, tail, self.store.attachments(checkpoint.id), leaf)
+
+        self._frame = yield Store("load", load)
+        self._token = token
+
+    def _window(self) -> int:
+        return min(self.settings.window, self._learned.get("window", self.settings.window))
+
+    def _budget(self) -> Budget:
+        settings = self.settings
+        counter = settings.used_counter
+        ask = self._ask
+        parts = (ask.system, list(ask.tools) if ask.tools else None)
+        fixed = sum(counter.count(part if isinstance(part, str) else compact_json(part)) for part in parts if part)
+        return Budget.of(
+            self._window(),
+            ask.max_output or settings.output_ceiling,
+            fixed=fixed,
+            counter=counter,
+            target=settings.target,
+            threshold=settings.threshold,
+        )
+
+    def _occupancy(self, shown: Sequence[Entry], budget: Budget) -> Occupancy:
+        checkpoint = self._frame.checkpoint
+        return occupancy(shown, self._frame.fresh, budget, checkpoint.baseline if checkpoint else 0)
+
+    def _prepared(self, trigger: Trigger) -> Steps[Prepared]:
+        yield from self._synced()
+        budget = self._budget()
+        shown, new = self._frame.shown()
+        used = self._occupancy(shown, budget)
+        outcome = None
+        wanted = self._due(used, budget) if trigger == "automatic" else trigger
+        if wanted is not None:
+            outcome = yield from self._compacted(wanted, self._phase(), None)
+            shown, new = self._frame.shown()
+            used = self._occupancy(shown, budget)
+        elif used.tokens >= budget.trigger * self.settings.warn_at and self._warned_under != self._checkpoint_id:
+            self._warned_under = self._checkpoint_id
+            self._emit(
+                NearTrigger(session=self.id, tokens=used.tokens, trigger=budget.trigger, input_limit=budget.input_limit)
+            )
+        if used.tokens > budget.input_limit:
+            reason = f": {outcome.reason}" if outcome and outcome.reason else ""
+            sizes = {"size": used.tokens, "input_limit": budget.input_limit, **(outcome.sizes if outcome else {})}
+            raise RequestTooLargeError(
+                f"the next request takes {used.tokens:,} tokens and the input limit is {budget.input_limit:,}{reason}; nothing was sent",
+                sizes,
+            )
+        if new:
+            yield from self._attached(new)
+        return self._request(shown, used, budget, outcome)
+
+    def _attached(self, new: Sequence[Attachment]) -> Steps[None]:
+        checkpoint_id = self._checkpoint_id
+        yield Store("attach", lambda: self.store.attach(checkpoint_id, new))
+        self._frame = self._frame.with_attachments(new)
+
+    def _request(self, shown: tuple[Entry, ...], used: Occupancy, budget: Budget, outcome: Outcome | None) -> Prepared:
+        ask, settings = self._ask, self.settings
+        body = request_body(
+            settings.wire,
+            shown,
+            model=settings.model,
+            system=ask.system,
+            tools=ask.tools,
+            max_output=ask.max_output or settings.output_ceiling,
+        )
+        cost = None
+        if settings.prices is not None:
+            before, spent = self._before.get(self._checkpoint_id, (None, 0.0))
+            cost = carrying(used.tokens, settings.prices, before=before, spent=spent)
+        messages = body["input" if settings.wire == "openai-responses" else "messages"]
+        return Prepared(body, messages, shown, used, budget, outcome, cost)
+
+    def _due(self, used: Occupancy, budget: Budget) -> Trigger | None:
+        last = self._learned.get("last_window")
+        state = DueState(
+            phase=self._phase(),
+            auto=self.settings.auto,
+            previous=self._frame.checkpoint.plan if self._frame.checkpoint else None,
+            previous_window=last if last != budget.window else None,
+            new_context_requested=self._new_context,
+        )
+        self._new_context = False
+        trigger = self.settings.strategy.due(used, budget, state)
+        if trigger == "automatic" and self._postponed_under == self._checkpoint_id:
+            return trigger if used.tokens > budget.input_limit else None
+        return trigger
+
+    def _phase(self) -> Phase:
+        newest = self._frame.tail[-1] if self._frame.tail else None
+        return "mid_turn" if newest is not None and (has_result(newest) or newest.role == "assistant") else "pre_turn"
+
+    def _compacted(self, trigger: Trigger, phase: Phase, instructions: str | None) -> Steps[Outcome]:
+        view: View = yield Store("read the view", lambda: self.journal.view(self.id))
+        if not view.entries:
+            return Outcome("unchanged", "the session is empty")
+        head = view.entries[-1].id
+        chain: bytes = yield Store("read the chain hash", lambda: self.journal.chain(head))
+        budget = self._budget()
+        shown, _ = self._frame.shown()
+        used = self._occupancy(shown, budget)
+        settings = self.settings
+        outcome = yield from compaction(
+            Job(
+                session=self.id,
+                store=self.checkpoints,
+                view=view,
+                chain=chain.hex(),
+                strategy=settings.strategy,
+                fallback=settings.fallback,
+                budget=budget,
+                request=CompactionRequest(trigger=trigger, phase=phase, instructions=instructions, auto=settings.auto),
+                previous=self._frame.checkpoint,
+                occupancy=used,
+                wire=settings.wire,
+                model=settings.model,
+                system=self._ask.system,
+                tools=self._ask.tools,
+                attachments=self._frame.attachments,
+                summariser=settings.summariser,
+                deadline=settings.summary_deadline,
+                emit=self._emit,
+                price=lambda usage: usage_cost(usage, settings.prices) if settings.prices else None,
+            )
+        )
+        if outcome.checkpoint is not None:
+            spent = usage_cost(outcome.usage, settings.prices) if settings.prices else 0.0
+            self._before.setdefault(outcome.checkpoint.id, (used.tokens, spent))
+            yield from self._synced()
+            yield from self._followed_up(outcome)
+        return outcome
+
+    def _followed_up(self, outcome: Outcome) -> Steps[None]:
+        """Appends what the plan's client appends after a compaction (a "continue" message), once."""
+        checkpoint = outcome.checkpoint
+        if checkpoint is None or outcome.reused or not checkpoint.plan.follow_up:
+            return
+        entries = tuple(
+            Entry(id=f"f{number}-{checkpoint.id}", role=item.role, blocks=(Text(item.text, origin=item.origin),))
+            for number, item in enumerate(checkpoint.plan.follow_up)
+        )
+        yield from self._appended(entries)
+
+    def _emit(self, event: Event) -> None:
+        if self.settings.on_event is not None:
+            self.settings.on_event(event)

@@ -1,0 +1,77 @@
+"""What the runtime keeps in the journal for one session beside checkpoints: attachments, and what was learned about the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from ..codec import decode_as, encode
+from ..journal import Journal
+from ..journal.runtime_tables import attachments, checkpoints, learned
+from ..journal.schema import entries
+from ..journal.sessions import session_row
+from .requests import Attachment
+
+__all__ = ["SessionStore"]
+
+
+class SessionStore:
+    """Reads and writes the runtime's own rows of one session. Safe to use from several threads and processes."""
+
+    def __init__(self, journal: Journal, session_id: str) -> None:
+        self._journal = journal
+        self._session = session_id
+
+    def state(self) -> tuple[str | None, tuple[Any, ...]]:
+        """Id of the session's newest entry, and a token that changes whenever a checkpoint is committed or undone."""
+        with self._journal.read() as connection:
+            session = session_row(connection, self._session)
+            leaf = connection.scalar(select(entries.c.id).where(entries.c.n == session.leaf))
+            token = connection.execute(
+                select(func.max(checkpoints.c.n), func.count(checkpoints.c.undone_ms)).where(
+                    checkpoints.c.session == session.n
+                )
+            ).one()
+            return leaf, tuple(token)
+
+    def attachments(self, checkpoint_id: str) -> tuple[Attachment, ...]:
+        """The attachments made under a checkpoint ('' for none), in the order in which they were first sent."""
+        with self._journal.read() as connection:
+            session = session_row(connection, self._session)
+            rows = connection.execute(
+                select(attachments.c.payload)
+                .where(attachments.c.session == session.n, attachments.c.checkpoint == checkpoint_id)
+                .order_by(attachments.c.n)
+            )
+            return tuple(decode_as(row.payload, Attachment) for row in rows)
+
+    def attach(self, checkpoint_id: str, new: Iterable[Attachment]) -> None:
+        """Store attachments before the request that shows them is sent; one that is there already stays as it is."""
+        with self._journal.write() as connection:
+            session = session_row(connection, self._session)
+            for item in new:
+                values = {
+                    "session": session.n, "checkpoint": checkpoint_id, "entry": item.entry, "kind": item.kind,
+                    "call_id": item.call_id or "", "payload": encode(item),
+                }  # fmt: skip
+                connection.execute(insert(attachments).values(values).on_conflict_do_nothing())
+
+    def learned(self) -> dict[str, int]:
+        """What was learned, by name: `window` (the limit a provider named), `last_window` (of the model that served the last step)."""
+        with self._journal.read() as connection:
+            session = session_row(connection, self._session)
+            rows = connection.execute(select(learned.c.name, learned.c.value).where(learned.c.session == session.n))
+            return {str(name): int(value) for name, value in rows}
+
+    def learn(self, name: str, value: int) -> None:
+        """Remember a number under a name."""
+        with self._journal.write() as connection:
+            session = session_row(connection, self._session)
+            values = {"session": session.n, "name": name, "value": value}
+            statement = insert(learned).values(values)
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=["session", "name"], set_={"value": value})
+            )
