@@ -34,7 +34,7 @@ def metadata_of(kind: str, path: Path) -> Metadata:
     """
     head, tail = _edges(path)
     if kind == "gemini-cli":
-        return _of_gemini(head, tail)
+        return _of_gemini(head, tail, path)
     if kind == "aider":
         return _of_aider(tail or head, path)
     out = Metadata()
@@ -119,7 +119,7 @@ def _of_pi(out: Metadata, records: list[dict[str, Any]], path: Path) -> None:
             out.title = string_of(record.get("name")) or string_of(record.get("title")) or out.title
 
 
-def _of_gemini(head: bytes, tail: bytes) -> Metadata:
+def _of_gemini(head: bytes, tail: bytes, path: Path) -> Metadata:
     """From the lines of a log; of the one document that early versions wrote, which cannot be decoded in part, by patterns."""
     text = (head + b"\n" + tail).decode("utf-8", "replace")
     out = Metadata(_first(text, "sessionId"), _last(text, "model"))
@@ -129,6 +129,9 @@ def _of_gemini(head: bytes, tail: bytes) -> Metadata:
     titles = [string_of(change.get("summary")) for change in changes]
     # Two spaces: the document is indented by them, and results of tools have fields of that name further in.
     out.title = next((title for title in reversed(titles) if title), None) or _last(text, "summary", r"^ {2}")
+    project = next((folder.parent for folder in path.parents if folder.name == "chats"), path.parent) / ".project_root"
+    if project.is_file() and not project.is_symlink():
+        out.cwd = project.read_text("utf-8", "replace").strip() or None
     return out
 
 

@@ -22,7 +22,9 @@ from ...transcript import Damage
 __all__ = ["Document", "JsonValue", "json_values", "read_document", "text_of"]
 
 _SPACE = re.compile(r"[ \t\r\n\x00\ufeff]*")
-_DECODER = json.JSONDecoder(strict=False)
+# Some clients write control characters into strings as they are.
+_LENIENT = json.JSONDecoder(strict=False)
+_STRICT = json.JSONDecoder()
 
 
 def text_of(data: bytes, damaged: list[Damage]) -> str:
@@ -91,12 +93,19 @@ class _Rescue:
     def whole(self, at: int) -> tuple[Any, int, str | None]:
         """The complete value at `at`, its end, and no reason; or the reason why there is none."""
         try:
-            value, end = _DECODER.raw_decode(self.text, at)
+            value, end = _LENIENT.raw_decode(self.text, at)
         except json.JSONDecodeError as error:
-            return None, error.pos, error.msg
+            # A string that lost its end runs on into the next line; the strict decoder stops where it should have ended.
+            return None, min(error.pos, self._stop(at)), error.msg
         except RecursionError:
             return None, at, "nested too deeply"
         return value, end, None
+
+    def _stop(self, at: int) -> int:
+        try:
+            return _STRICT.raw_decode(self.text, at)[1]
+        except json.JSONDecodeError as error:
+            return error.pos
 
     def value(self, at: int, depth: int, outermost: bool = True) -> tuple[Any, int, bool]:
         """The value at `at`, or what is complete in it; where reading stopped; whether the value is whole."""
