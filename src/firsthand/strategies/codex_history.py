@@ -15,7 +15,7 @@ from ..projection.boundaries import has_result, open_step
 from ..projection.plan import Item, Kept, Phase, Plan, Synthetic
 from ..projection.render import Shown, shown
 from ..transcript import Block, Entry, Text, ToolResult, View
-from .codex_kinds import Kind, beside, is_real_user, kind_of, own
+from .codex_kinds import Kind, beside, is_real_user, kind_of, media_tags, own
 
 __all__ = ["LiveHistory", "Message", "live_history", "messages", "opening_prompt"]
 
@@ -96,6 +96,8 @@ class Message:
     """Blocks that the client put into the same entry and that go where it goes."""
     size: int = 1
     """Number of blocks of the original."""
+    tags: frozenset[int] = frozenset()
+    """Numbers of texts that only frame an attachment."""
 
     @property
     def id(self) -> str:
@@ -105,7 +107,11 @@ class Message:
     @property
     def text(self) -> str:
         """Its text parts, put together without a separator (codex.md 1)."""
-        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+        return "".join(
+            block.text
+            for number, block in zip(self.numbers, self.blocks, strict=True)
+            if isinstance(block, Text) and number not in self.tags
+        )
 
     def item(self, kept: Collection[int] | None = None, replaced: dict[int, str] | None = None) -> Item:
         """The message in a plan.
@@ -152,7 +158,10 @@ def messages(
         kind = kind_of(part.entry, strict=strict)
         if kind is None or kind not in kinds:
             continue
-        mine = own(original) if kind == "user" else tuple(range(len(original.blocks)))
+        tags = media_tags(original)
+        mine = set(own(original) if kind == "user" else range(len(original.blocks)))
+        if not media:
+            mine -= tags
         wanted = [
             (number, block)
             for number, block in _numbered(part)
@@ -167,6 +176,7 @@ def messages(
                 tuple(block for _, block in wanted),
                 stays,
                 len(original.blocks),
+                tags,
             )
         )
     return found

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from ..transcript import Entry, Media, Text, Unknown
 
-__all__ = ["Kind", "beside", "element", "is_real_user", "kind_of", "own", "texts_of"]
+__all__ = ["Kind", "beside", "element", "is_real_user", "kind_of", "media_tags", "own", "texts_of"]
 
 Kind: TypeAlias = Literal["user", "hook", "agent", "developer", "summary", "assistant", "compaction"]
 """What a message of the new history is: typed by the user, made by a hook, sent by another agent, put in by the client's own caller, a summary, the
@@ -30,6 +30,18 @@ def element(text: str) -> str | None:
         return None
     inner = text[1 : max(1, text.find(">", 1, _LONGEST_NAME))]
     return next((name for name in (inner, *inner.split()[:1]) if name and text.endswith(f"</{name}>")), None)
+
+
+def media_tags(entry: Entry) -> frozenset[int]:
+    """Numbers of the small texts that the client puts around an attachment; they go where it goes and are no text of the message."""
+    found: set[int] = set()
+    for number in range(1, len(entry.blocks) - 1):
+        before, media, after = entry.blocks[number - 1 : number + 2]
+        if isinstance(media, Media) and isinstance(before, Text) and isinstance(after, Text):
+            opened, closed = before.text.strip(), after.text.strip()
+            if closed == f"</{media.kind}>" and opened.startswith(f"<{media.kind}") and opened.endswith(">"):
+                found |= {number - 1, number + 1}
+    return frozenset(found)
 
 
 def texts_of(entry: Entry) -> tuple[str, ...]:

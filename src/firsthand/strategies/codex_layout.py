@@ -21,16 +21,17 @@ def base_instructions(history: LiveHistory, *, as_developer: bool) -> list[Entry
 
     Args:
         history: what is covered.
-        as_developer: the first of two developer entries at the start counts too; newer versions of the client send them like that.
+        as_developer: a developer entry at the very start that is plain text counts too; newer versions of the client send them like that, and
+            their context in elements.
     """
     found: dict[Hashable, Entry] = {}
     for entry in history.originals:
         if entry.role != "system":
             break
         found.setdefault(texts_of(entry), entry)
-    opening = history.originals[:2]
-    if as_developer and not found and [entry.role for entry in opening] == ["developer", "developer"]:
-        return [opening[0]]
+    first = history.originals[0]
+    if as_developer and first.role == "developer" and any(element(text) is None for text in texts_of(first)):
+        return [first]
     return list(found.values())
 
 

@@ -34,7 +34,10 @@ def _reports_upward(raw: object) -> bool:
 
 
 def message_cost(message: Message, *, images: bool) -> int:
-    """Tokens that a message takes of the budget, at least 1; `images` says whether pictures are charged. Sound is free."""
+    """Tokens that a message takes of the budget, at least 1; `images` says whether pictures are charged. Sound is free.
+
+    The texts that frame an attachment count here, as runs of the client show.
+    """
     if message.kind in ("developer", "agent"):
         return max(1, entry_tokens(message.part.entry))
     texts = sum(text_tokens(block.text) for block in message.blocks if isinstance(block, Text))
@@ -70,25 +73,31 @@ def newest_messages(found: Sequence[Message], room: int, *, images: bool) -> tup
 
 
 def _cut(message: Message, room: int, images: bool) -> Item | None:
-    """The message cut to `room`: texts from the first on and all media; with charged pictures all parts from the last on."""
-    parts = list(zip(message.numbers, message.blocks, strict=True))
-    if any(_charged(block, images) for block in message.blocks):
-        parts.reverse()
+    """The message cut to `room`: texts from the first on and all media; with charged pictures all parts from the last on.
+
+    A charged picture stays whole, with the texts that frame it, or not at all.
+    """
+    parts = dict(zip(message.numbers, message.blocks, strict=True))
+    charged = {number for number, block in parts.items() if _charged(block, images)}
+    frames = {number for number in message.tags if charged & {number - 1, number + 1}}
     kept: set[int] = set()
     replaced: dict[int, str] = {}
-    for number, block in parts:
-        if isinstance(block, Text):
-            if room <= 0:
-                continue
+    for number in reversed(parts) if charged else parts:
+        block = parts[number]
+        if number in charged:
+            unit = {number, *(frames & {number - 1, number + 1})}
+            cost = IMAGE_TOKENS + sum(text_tokens(part.text) for n in unit if isinstance(part := parts[n], Text))
+            if cost <= room:
+                kept |= unit
+                room -= cost
+        elif number in frames or (isinstance(block, Text) and room <= 0):
+            continue
+        elif isinstance(block, Text):
             size = text_tokens(block.text)
             if size > room:
                 replaced[number] = cut_to_tokens(block.text, room)
             kept.add(number)
             room -= min(size, room)
-        elif _charged(block, images):
-            if room >= IMAGE_TOKENS:
-                kept.add(number)
-                room -= IMAGE_TOKENS
-        elif isinstance(block, Media):
+        else:
             kept.add(number)
     return message.item(kept, replaced) if kept else None
