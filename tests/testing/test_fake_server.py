@@ -245,7 +245,7 @@ def test_side_requests_have_their_own_lanes() -> None:
 def test_raw_bytes(server: FakeServer) -> None:
     server.push(
         Raw(b"\xff\x00not json", status=418, content_type="text/plain", headers={"x-a": "b"}),
-        Raw("data: {}\n\n", chunk_size=3, cut=True),
+        Raw(b"data: {}\n\n", chunk_size=3, cut=True),
     )
     got = ask(server, "openai-chat")
     assert (got.status, got.body, got.headers["content-type"], got.headers["x-a"], got.whole) == (
@@ -290,7 +290,8 @@ def test_arguments_that_are_no_object(server: FakeServer) -> None:
         lambda: Reply("a", chunk_size=0),
         lambda: Reply("a", delta_size=0),
         lambda: Reply("a", delay=-1),
-        lambda: Raw("a", chunk_delay=-1),
+        lambda: Raw(b"a", chunk_delay=-1),
+        lambda: Reply("a", headers={"x-a": "b\r\nx-c: d"}),
         lambda: Failure("overflow", limit=0),
         lambda: Failure("server", after="text"),
         lambda: FakeServer(window=0),
@@ -512,7 +513,7 @@ def test_two_hundred_streams_at_once() -> None:
 
 def test_stopping_breaks_off_what_is_slow() -> None:
     waiting = threading.Event()
-    slow = [Reply("a", delay=3_600), Reply("one two", chunk_delay=3_600), Raw("a", delay=3_600)]
+    slow = [Reply("a", delay=3_600), Reply("one two", chunk_delay=3_600), Raw(b"a", delay=3_600)]
     with FakeServer(slow, on_request=lambda got: waiting.set() if got.number == 3 else None) as server:
         host, port = server.url.removeprefix("http://").split(":")
         open_ones = [socket.create_connection((host, int(port)), timeout=20) for _ in slow]

@@ -221,8 +221,7 @@ class _Serving:
         return self._json(got, value, status=status, headers=headers, delay=failure.delay)
 
     def _raw(self, got: Received, raw: Raw) -> Sending:
-        body = raw.body.encode() if isinstance(raw.body, str) else raw.body
-        parts: list[Any] = [body, "before_end"]
+        parts: list[Any] = [raw.body, "before_end"]
         return Sending(
             got,
             parts,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from ...codec import compact_json, decode
+from ...codec import compact_json, decode, to_utf8
 from ...errors import ConfigError
 from ...session.overflow_table import shape_named
 from ...transcript import Usage
@@ -95,6 +96,7 @@ class Reply(_Step, frozen=True):
 
     def __post_init__(self) -> None:
         _check_pace(self.delay, self.chunk_delay, self.chunk_size)
+        _check_headers(self.headers)
         if self.delta_size is not None and self.delta_size < 1:
             raise ConfigError(f"delta_size is a number of characters, at least 1, not {self.delta_size}")
         if self.cut in ("before_call", "in_call", "after_call") and not self.calls:
@@ -137,6 +139,7 @@ class Failure(_Step, frozen=True):
 
     def __post_init__(self) -> None:
         _check_pace(self.delay, 0, None)
+        _check_headers(self.headers)
         if self.provider is not None:
             shape_named(self.provider)
         if self.after and not self.in_stream:
@@ -153,8 +156,8 @@ class Raw(_Step, frozen=True):
         ConfigError: a number is out of range.
     """
 
-    body: bytes | str
-    """In a JSON script always text."""
+    body: bytes
+    """In a JSON script a text."""
     status: int = 200
     content_type: str = "text/event-stream"
     delay: float = 0.0
@@ -166,6 +169,7 @@ class Raw(_Step, frozen=True):
 
     def __post_init__(self) -> None:
         _check_pace(self.delay, self.chunk_delay, self.chunk_size)
+        _check_headers(self.headers)
 
 
 Answer: TypeAlias = Reply | Failure | Raw
@@ -198,6 +202,12 @@ class Script(_Step, frozen=True):
     replies: tuple[Answer, ...] = ()
     default: Answer | None = None
     lanes: tuple[Lane, ...] = ()
+
+
+def _check_headers(headers: dict[str, str]) -> None:
+    for name, value in headers.items():
+        if not name or not re.fullmatch(r"[\x20-\x7e\xa0-\xff\t]*", name + value):
+            raise ConfigError(f"a header holds printable Latin-1 characters only: {name!r}")
 
 
 def _check_pace(delay: float, chunk_delay: float, chunk_size: int | None) -> None:
@@ -269,7 +279,7 @@ def _answer(value: Any, where: str) -> Answer:
         if not isinstance(body, str):
             raise ConfigError(f"{where}: body must be a text")
         # msgspec takes a text for `bytes` as base64; here it is meant as it stands.
-        return msgspec.structs.replace(_convert({**value, "body": ""}, Raw, where), body=body.encode())
+        return msgspec.structs.replace(_convert({**value, "body": ""}, Raw, where), body=to_utf8(body))
     return _convert(value, Reply, where)
 
 
