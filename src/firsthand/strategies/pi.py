@@ -118,7 +118,7 @@ class Pi(Strategy):
         """The decision: nothing to do, the summary requests, or the plan with their answers."""
         if previous is not None and not applies(previous, view):
             previous = None
-        recorded = recorded_checkpoints(view) if self.recorded and previous is None else {}
+        recorded = recorded_checkpoints(view.markers) if self.recorded and previous is None else {}
         pieces = path(view, recorded or checkpoints(previous, view), self.rules)
         shown = _as_recorded(pieces, self.rules) if recorded else project(view, previous)
         before = total_cost(shown, budget.counter) + budget.fixed

@@ -55,14 +55,16 @@ def prepare(
         return "the newest entry is a checkpoint already"
     region, previous = _region(pieces, rules)
     legal = _legal_cuts(region, rules)
-    if not legal:
+    cut, start = 0, None
+    if legal:
+        cut = _walk_back(region, legal, keep, rules)
+        if fits is not None:
+            cut = _fitting(region, legal, cut, fits)
+        while cut > 0 and _is_pulled_in(region[cut - 1], rules):
+            cut -= 1
+        start = _turn_start(region, cut, rules)
+    elif rules.refuse_empty or not region:
         return "nothing in the session can begin a tail"
-    cut = _walk_back(region, legal, keep, rules)
-    if fits is not None:
-        cut = _fitting(region, legal, cut, fits)
-    while cut > 0 and _is_pulled_in(region[cut - 1], rules):
-        cut -= 1
-    start = _turn_start(region, cut, rules)
     history_end = cut if start is None else start
     history = _messages(region[:history_end])
     prefix = () if start is None else _messages(region[start:cut])

@@ -19,6 +19,8 @@ __all__ = [
     "bash_run",
     "context",
     "context_tokens",
+    "estimate",
+    "from_pi",
     "kind_of",
     "newest_checkpoint",
     "path",
@@ -52,6 +54,11 @@ class Piece:
     entry: Entry | None = None
     checkpoint: Checkpoint | None = None
 
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Piece:
+        """A checkpoint as a piece; it weighs what its summary does."""
+        return cls("checkpoint", _tokens(length(checkpoint.summary)), checkpoint=checkpoint)
+
     @property
     def id(self) -> str | None:
         """The entry's id; None for a checkpoint."""
@@ -72,10 +79,7 @@ def path(view: View, checkpoints: Mapping[str, Sequence[Checkpoint]], rules: Rul
         leading = leading and entry.role != "assistant" and not turn_start(entry)
         kind = kind_of(entry, leading=leading)
         pieces.append(Piece(kind, estimate(entry, kind, rules), entry))
-        pieces.extend(
-            Piece("checkpoint", _tokens(length(made.summary)), checkpoint=made)
-            for made in checkpoints.get(entry.id, ())
-        )
+        pieces.extend(Piece.of(made) for made in checkpoints.get(entry.id, ()))
     return pieces
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -84,10 +84,10 @@ def checkpoints(previous: Plan | None, view: View) -> Mapping[str, Sequence[Chec
     return found
 
 
-def recorded_checkpoints(view: View) -> Mapping[str, Sequence[Checkpoint]]:
+def recorded_checkpoints(markers: Iterable[Marker]) -> Mapping[str, Sequence[Checkpoint]]:
     """The compactions that Pi itself made, as its session file records them; those of another shape are passed over."""
     found: dict[str, list[Checkpoint]] = {}
-    for marker in view.markers:
+    for marker in markers:
         if marker.after is not None and (made := _recorded(marker)) is not None:
             found.setdefault(marker.after, []).append(made)
     return found
