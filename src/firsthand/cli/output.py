@@ -53,7 +53,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         numeric = bool(listed) and all(isinstance(row[number], (int, type(None))) for row in listed)
-        grid.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        # Ids are copied from here, so the first column is never broken.
+        first = number == 0
+        grid.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=first)
     for row in listed:
         grid.add_row(*(_cell(value) for value in row))
     Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False).print(grid)

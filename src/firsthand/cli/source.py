@@ -44,7 +44,7 @@ def session_source(
     from ..journal import Journal
 
     with Journal.open(journal) as store:
-        found = store.transcript(source)
+        found = store.transcript(store.session(source).id)
         return found, store.view(found.id), f"with `firsthand show {found.id} --entry ID`"
 
 

@@ -68,7 +68,7 @@ def prepare(
     """
     current = shown(view, previous)
     before = total_cost((part.entry for part in current), budget.counter) + budget.fixed
-    size = max(before, occupancy.reported if occupancy and request.trigger != "provider_context_limit" else 0)
+    size = max(before, occupancy.tokens if occupancy and request.trigger != "provider_context_limit" else 0)
     gate = _gate(size, bool(current), budget, request)
     if gate is not None:
         return gate
@@ -151,18 +151,18 @@ def _budgeted(cut: _Cut, view: View, budget: Budget, slot_cap: int, before: int)
         for part in cut.covered
         if not part.is_synthetic
     ]
-    found = originals(covered, counter)
-    base = sum(original.cost for original in found if original.kind == "user") + tail_cost + slot + _PLAN_SLACK
+    found = originals(covered, counter, view.pins)
+    users = sum(original.cost for original in found if original.is_required)
+    base = users + tail_cost + slot + _PLAN_SLACK
     if base > max_target:
-        users = sum(original.cost for original in found if original.kind == "user")
         return Refused(
             "budget-exceeded",
-            f"user text ({users:,} tokens), the recent tail ({tail_cost:,}) and the index ({slot:,}) exceed the {max_target:,} tokens that a "
-            "projection may take, and user text is never cut; split the material, start a new session, or use a larger window",
+            f"user text with pins ({users:,} tokens), the recent tail ({tail_cost:,}) and the index ({slot:,}) exceed the {max_target:,} tokens "
+            "that a projection may take, and user text is never cut; split the material, start a new session, or use a larger window",
             {"user_text": users, "tail": tail_cost, "index": slot, "max_target": max_target},
         )
     anchors, demoted = fitting(found, max_target - base)
-    required = base + sum(original.cost for original in anchors if original.kind != "user")
+    required = base + sum(original.cost for original in anchors if not original.is_required)
     return Prepared(cut, anchors, demoted, tail_cost, slot, max(min(_SOFT_TARGET, max_target), required), before)
 
 
