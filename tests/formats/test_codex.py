@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
 from firsthand.formats.files.codex import CodexReader
+from firsthand.formats.wire import wire_by_name
 from firsthand.transcript import Entry, Media, Reasoning, Text, ToolCall, ToolResult, Unknown, Usage
 
 from .lines import all_texts, as_bytes, check_whole, counted, read, records_of, shape, texts
@@ -38,7 +39,7 @@ FILES = {
         "user injected": 2,
         "developer injected": 8,
         "assistant typed": 51,
-        "Reasoning": 330,
+        "Reasoning": 298,
         "calls": 391,
         "ToolResult": 391,
     },
@@ -116,11 +117,14 @@ def test_one_item_is_one_entry_and_keeps_what_the_provider_wants_back() -> None:
         "c1 = Output:\na",
         "c2 = ok\n2",
     ]
-    assert t.entries[0].blocks == (Reasoning("**Plan**", {"encrypted_content": "gAAA"}),)
+    assert t.entries[0].blocks == (Reasoning("**Plan**", {"id": "rs_1", "encrypted_content": "gAAA"}),)
     assert t.entries[1].extra == {"id": "msg_1", "phase": "commentary"}
-    assert t.entries[2].blocks == (ToolCall("c1", "exec_command", '{"cmd": "ls"}'),)
-    assert t.entries[2].extra == {"id": "fc_1", "namespace": "shell"}
-    assert t.entries[3].blocks == (ToolCall("c2", "apply_patch", "*** Begin\n", "custom"),)
+    assert t.entries[2].blocks == (
+        ToolCall("c1", "exec_command", '{"cmd": "ls"}', extra={"id": "fc_1", "namespace": "shell"}),
+    )
+    assert t.entries[3].blocks == (
+        ToolCall("c2", "apply_patch", "*** Begin\n", "custom", {"id": "ctc_1", "status": "completed"}),
+    )
     assert {entry.wire for entry in t.entries} == {"openai-responses"}
     assert [entry.role for entry in t.entries[-2:]] == ["tool", "tool"]
     check_whole(t)
@@ -137,11 +141,11 @@ def test_calls_of_other_kinds_images_and_items_without_a_word_are_kept() -> None
         item("hologram", beam="blue"),
         item("ghost_snapshot", ghost_commit={}),
     )
-    assert [entry.blocks[0] for entry in t.entries if entry.role == "assistant"] == [
-        ToolCall("c1", "local_shell", '{"type":"exec","command":["ls"]}', "local_shell"),
-        ToolCall("ws_1", "web_search", '{"type":"search","query":"q"}', "server"),
-        Unknown({"type": "hologram", "beam": "blue"}),
-    ]
+    shell, search, beam = [entry.blocks[0] for entry in t.entries if entry.role == "assistant"]
+    assert isinstance(shell, ToolCall)
+    assert (shell.id, shell.name, shell.arguments) == ("c1", "local_shell", '{"type":"exec","command":["ls"]}')
+    assert isinstance(search, Unknown)
+    assert beam == Unknown({"type": "hologram", "beam": "blue"})
     assert t.entries[1].blocks == (ToolResult("c1", (Text("a"),), is_error=True),)
     assert t.entries[3].blocks == (Text("look"), Media("image", "image/png", "QUJD"))
     assert t.extra == {"left_out": {"response_item/ghost_snapshot": 1, "session_meta": 1}}
@@ -484,7 +488,9 @@ def test_real_files_lose_no_text(name: str) -> None:
 
 def _raw_texts(payload: dict[str, Any]) -> list[str]:
     out = [payload[name] for name in ("arguments", "input") if isinstance(payload.get(name), str)]
-    for name in ("content", "output", "summary"):
+    if "summary" in payload:
+        out.append("\n\n".join(part["text"] for part in payload["summary"]))
+    for name in ("content", "output"):
         value = payload.get(name)
         if isinstance(value, str):
             out.append(value)
@@ -503,6 +509,67 @@ def test_real_files_report_the_usage_that_the_client_summed_up(name: str) -> Non
     ]
     (t,) = READER.read(Input.open(path))
     assert sum(entry.usage.total for entry in t.entries if entry.usage) == totals[-1]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_items_of_real_files_can_be_sent_again(name: str) -> None:
+    """What the wire's writer makes of the path are the items of the file, whatever their key order; it leaves out empty parts."""
+    path = shared(f"codex/{name}")
+    items = [record["payload"] for record in records_of(path) if record["type"] == "response_item"]
+    for given_item in items:
+        if isinstance(given_item.get("output"), list):
+            given_item["output"] = [part for part in given_item["output"] if part["text"]]
+    (t,) = READER.read(Input.open(path))
+    assert wire_by_name("openai-responses").write(t.path()).messages == items
+
+
+SHAPES = [
+    item("reasoning", id="rs", summary=[], encrypted_content="x", status=None),
+    item("reasoning", id="rs", summary=[{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]),
+    item("reasoning", summary=[], content=[{"type": "reasoning_text", "text": "a"}]),
+    message("assistant", {"type": "output_text", "text": "a", "annotations": []}, id="m"),
+    message("assistant", {"type": "refusal", "refusal": "no"}, "b", phase="final_answer"),
+    message("user", "a", {"type": "input_image", "image_url": "data:image/png;base64,QUJD", "detail": "high"}),
+    message("user", {"type": "input_text", "text": "a", "cache": 1}),
+    message("developer", "a", {"type": "text", "text": "b"}),
+    item("message", role="user", content="a"),
+    call("c", id="fc", namespace="n", status="completed"),
+    call("c", arguments="{broken"),
+    item("custom_tool_call", call_id="c", name="n", input="", id="x"),
+    item("function_call", call_id="c", name="n", arguments={"a": 1}),
+    output("c", ""),
+    output("c", [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "https://x"}]),
+    item("custom_tool_call_output", call_id="c", output="x", id="o", name="n"),
+    item("custom_tool_call_output", call_id="c", output=[]),
+    output("c", None),
+    output("c", 7),
+    item("local_shell_call", call_id="c", action={"type": "exec", "command": ["ls"]}),
+    item("web_search_call", id="w", action={"type": "search"}),
+    item("tool_search_output", call_id="c", tools=[]),
+    item("hologram", beam=1),
+]
+
+
+@pytest.mark.parametrize("line", SHAPES, ids=[json.dumps(line["payload"])[:60] for line in SHAPES])
+def test_items_are_read_as_the_responses_wire_reads_them(line: dict[str, Any]) -> None:
+    (entry,) = read(READER, META, line).entries
+    (wired,) = wire_by_name("openai-responses").read([line["payload"]])
+    assert entry.role == wired.role
+    assert [_bare(block) for block in entry.blocks] == [_bare(block) for block in wired.blocks]
+    assert _without_order(entry.extra) == _without_order(wired.extra)
+    assert (entry.status, entry.wire) == (wired.status, wired.wire)
+
+
+def _bare(block: Any) -> Any:
+    """A block without its origin, which only a file can tell for sure, and without the order of keys."""
+    fields = {name: getattr(block, name) for name in block.__struct_fields__ if name != "origin"}
+    if "content" in fields:
+        fields["content"] = [_bare(part) for part in fields["content"]]
+    return {**fields, "extra": _without_order(fields.get("extra"))}
+
+
+def _without_order(extra: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (extra or {}).items() if name != "~order"}
 
 
 def test_real_markers_name_the_messages_that_were_kept() -> None:
