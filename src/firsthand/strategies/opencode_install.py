@@ -134,7 +134,7 @@ def failed(
 
     The original loses it only where it had chosen a tail and the request for the summary was not itself too large.
     """
-    if not defects.lose_head_on_failure or not selection.tail or "overflow" in failure.lower():
+    if not defects.lose_head_on_failure or not selection.tail or _is_too_large(failure):
         return Refused("invalid-summary", f"there is no summary: {failure}; nothing was changed, try again")
     tail = [*selection.tail, *((selection.replayed,) if selection.replayed else ()), *selection.dropped]
     older = session.state.pairs if defects.resurface_old_pairs else ()
@@ -150,6 +150,10 @@ def failed(
         state=session.state.json(),
         notes={"tail": f"{len(tail)} messages", "failure": failure, "defects": ", ".join(defects.on)},
     )
+
+
+def _is_too_large(failure: str) -> bool:
+    return any(sign in failure.lower() for sign in ("overflow", "too large", "too long"))
 
 
 def _finished(

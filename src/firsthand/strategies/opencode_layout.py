@@ -15,7 +15,7 @@ from ..projection.render import project
 from ..tokens import FRAMING, total_cost
 from ..transcript import Text, ToolResult, View
 from .contract import CompactionRequest, Refused
-from .opencode_messages import Message, Part, blocks_of_messages, instructions
+from .opencode_messages import Message, Part, Tool, blocks_of_messages, instructions
 
 __all__ = ["AUTOMATIC", "checked", "kept_items", "laid_out", "open_from", "options_of", "prefix_items", "refs"]
 
@@ -126,8 +126,15 @@ def _by_position(shown: Sequence[Message]) -> tuple[dict[int, list[Part]], dict[
 def open_from(view: View, shown: Sequence[Message]) -> int:
     """The first message of a step that still waits for a result, and so must stay (SE-07); the number of messages when none does."""
     at = open_step(view.entries)
-    reaching = (number for number, message in enumerate(shown) if any(part.position >= at for part in message.blocks()))
-    return next(reaching, len(shown))
+    waiting = (
+        number
+        for number, message in enumerate(shown)
+        if any(
+            isinstance(part, Tool) and part.result is None and part.call is not None and part.call.position >= at
+            for part in message.parts
+        )
+    )
+    return next(waiting, len(shown))
 
 
 def checked(plan: Plan, view: View, budget: Budget, request: CompactionRequest, before: int) -> Plan | Refused:

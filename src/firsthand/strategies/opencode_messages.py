@@ -5,6 +5,10 @@ a message remembers which blocks it is made of, wherever they stand. Outside of 
 entries and what a client put in front of the first typed text (rule files, environment). OpenCode has these in the system prompt, which it
 renders anew for each request, so a projection keeps them in place. Texts of the origin `summary` stand outside, too: the originals they cover
 are in the view.
+
+What a client puts in while a turn runs (reminders, output of hooks) is no message of its own in OpenCode, but a part of one; so it goes to the
+user's message before it, or to the model's where a tool result came last. After an answer without calls it begins a turn, as OpenCode's own
+"continue" does.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from ..projection.boundaries import has_result, step_start, turn_start
 from ..projection.plan import Kept, Plan
 from ..projection.render import Shown, applies, shown
 from ..transcript import Block, Entry, Text, ToolCall, ToolResult, View
+from .opencode_prompts import CONTINUE
 
 __all__ = ["Message", "Part", "Tool", "applying", "blocks_of_messages", "instructions", "messages"]
 
@@ -137,6 +142,8 @@ class _Builder:
         self._groups: dict[str, Message] = {}
         self._waiting: dict[str, Tool] = {}
         self._before: Entry | None = None
+        self._running: Message | None = None
+        """The message that a reminder goes to: the user's while the model has not answered, the model's while its tools are at work."""
 
     def add_update(self, shown_: Shown, position: int) -> None:
         self.messages.append(Message("system", list(_parts(shown_, position))))
@@ -168,6 +175,7 @@ class _Builder:
                 self._add_result(part, part.block)
             else:
                 message.parts.append(part)
+        self._running = None
 
     def _continues(self, entry: Entry) -> bool:
         """Whether the entry is one more item of the response before it."""
@@ -183,11 +191,11 @@ class _Builder:
                 texts.append(part)
         if not texts:
             return
-        if len(texts) < len(parts) and self._answer is not None and not _typed(texts):
-            # Reminders that a client glues to a result are no turn of the person.
-            self._answer.parts += texts
+        if self._running is not None and not _is_sent(texts):
+            self._running.parts += texts
             return
-        self._new("user").parts += texts
+        self._running = self._new("user")
+        self._running.parts += texts
         self._answer = None
         self._groups = {}
 
@@ -195,18 +203,22 @@ class _Builder:
         tool = self._waiting.pop(result.call_id, None)
         if tool is not None:
             tool.result = part
-            return
-        if self._answer is None:
-            self._answer = self._new("assistant")
-        self._answer.parts.append(Tool(None, part))
+        else:
+            self._answer = self._answer or self._new("assistant")
+            self._answer.parts.append(Tool(None, part))
+        self._running = self._answer or self._running
 
     def _new(self, role: Literal["user", "assistant"]) -> Message:
         self.messages.append(Message(role))
         return self.messages[-1]
 
 
-def _typed(parts: Sequence[Part]) -> bool:
-    return any(not isinstance(part.block, Text) or part.block.origin == "typed" for part in parts)
+def _is_sent(parts: Sequence[Part]) -> bool:
+    """Whether these are a message of their own: typed, attached, or our own request to go on."""
+    return any(
+        not isinstance(part.block, Text) or part.block.origin == "typed" or part.block.text.endswith(CONTINUE)
+        for part in parts
+    )
 
 
 def _parts(shown_: Shown, position: int) -> Iterator[Part]:
