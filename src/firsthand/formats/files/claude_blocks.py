@@ -38,12 +38,11 @@ _TYPED_PART = re.compile(r"<(command-args|bash-input)>(.*)</\1>", re.DOTALL)
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 _TEXT = frozenset({"type", "text"})
-_THINKING = frozenset({"type", "thinking", "signature"})
+_THINKING = frozenset({"type", "thinking"})
 _REDACTED = frozenset({"type", "data"})
 _CALL = frozenset({"type", "id", "name", "input"})
 _RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
 _MEDIA = frozenset({"type", "source"})
-_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
 def prompt_blocks(text: str, *, human: bool | None = None) -> tuple[Text, ...]:
@@ -131,17 +130,23 @@ def _block(raw: Any) -> Block:
         case "text" if isinstance(text := raw.get("text"), str):
             return Text(text, extra=extra_of(raw, _TEXT))
         case "thinking" if isinstance(text := raw.get("thinking"), str):
-            signature = {"signature": raw["signature"]} if raw.get("signature") is not None else None
-            return Reasoning(text, signature, extra_of(raw, _THINKING))
+            # An empty signature, as of a response that broke off, is none that could be sent back.
+            if signature := raw.get("signature"):
+                return Reasoning(text, {"signature": signature}, extra_of(raw, _THINKING | {"signature"}))
+            return Reasoning(text, None, extra_of(raw, _THINKING))
         case "redacted_thinking" if "data" in raw:
             return Reasoning("", {"data": raw["data"]}, extra_of(raw, _REDACTED))
         case "tool_use" | "server_tool_use" | "mcp_tool_use" as kind:
             if (call := string_of(raw.get("id"))) and (name := string_of(raw.get("name"))):
                 given = raw.get("input")
                 arguments = given if isinstance(given, str) else compact_json({} if given is None else given)
-                return ToolCall(
-                    call, name, arguments, "server" if kind in _SERVER_CALLS else "function", extra_of(raw, _CALL)
-                )
+                extra = extra_of(raw, _CALL)
+                if kind == "mcp_tool_use":
+                    extra = {
+                        "~type": kind,
+                        **(extra or {}),
+                    }  # the wire's hint that it is not the other kind of server call
+                return ToolCall(call, name, arguments, "function" if kind == "tool_use" else "server", extra)
         case "tool_result" if call := string_of(raw.get("tool_use_id")):
             return ToolResult(
                 call, result_content(raw.get("content")), raw.get("is_error") is True, extra=extra_of(raw, _RESULT)
@@ -158,6 +163,8 @@ def _media(kind: str, source: dict[str, Any], raw: dict[str, Any]) -> Media | Un
             return Media(kind, string_of(rest.get("media_type")), data, extra=extra)
         case {"type": "url", "url": str() as url, **rest} if not rest:
             return Media(kind, url=url, extra=extra)
+        case {"type": "file", "file_id": str()}:
+            return Media(kind, extra={**(extra or {}), "source": source})
     return Unknown(raw)
 
 

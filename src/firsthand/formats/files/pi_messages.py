@@ -146,9 +146,8 @@ def _block(raw: Any, origin: Origin, api: Any) -> Block:
         case {"type": "text", "text": str() as text}:
             return Text(text, origin, extra_of(raw, frozenset({"type", "text"})))
         case {"type": "thinking", "thinking": str() as text}:
-            return Reasoning(
-                text, _signature(raw, api), extra_of(raw, frozenset({"type", "thinking", "thinkingSignature"}))
-            )
+            known = {"type", "thinking"} | ({"thinkingSignature"} if raw.get("thinkingSignature") else set())
+            return Reasoning(text, _signature(raw, api), extra_of(raw, frozenset(known)))
         case {"type": "toolCall", "id": str() as call, "name": str() as name} if call and name:
             return _call(raw, call, name)
         case {"type": "image", "data": str() as data}:
@@ -164,7 +163,7 @@ def _block(raw: Any, origin: Origin, api: Any) -> Block:
 def _signature(raw: dict[str, Any], api: Any) -> Extra | None:
     """What the provider wants back with the thinking, under the provider's own name where Pi keeps it as it came."""
     signature = raw.get("thinkingSignature")
-    if signature is None:
+    if not signature:
         return None
     if api == "anthropic-messages":
         return {"data" if raw.get("redacted") is True else "signature": signature}
