@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..projection.boundaries import has_result
 from ..projection.plan import Item, Kept
@@ -24,7 +26,7 @@ def base_instructions(history: LiveHistory, *, as_developer: bool) -> list[Entry
         as_developer: a developer entry at the very start that is plain text counts too; newer versions of the client send them like that, and
             their context in elements.
     """
-    found: dict[Hashable, Entry] = {}
+    found: dict[tuple[str, ...], Entry] = {}
     for entry in history.originals:
         if entry.role != "system":
             break
@@ -41,7 +43,7 @@ def initial_context(
     """The client's initial context, as far as the history recorded it.
 
     Codex makes it anew from its settings. In its place stand the system and developer entries and what the client put before the first prompt, or
-    beside it, or sends again when it changes. An entry of settings replaces an older one with the same elements, a repeated one is shown once
+    beside it, or sends again when it changes. A block of settings holds the newest text that was sent for it; a repeated entry is shown once
     (SE-14), and what the tail brings along is left to the tail.
 
     Args:
@@ -50,24 +52,22 @@ def initial_context(
         retained: ids of the entries that are shown as messages.
         client_developer: whether developer messages that the client's caller wrote belong to the context.
     """
-    found: dict[Hashable, Kept] = {}
+    sent = _Context()
     opening = opening_prompt(history)
     skipped = {entry.id for entry in base} | set(retained)
     again = {texts_of(entry) for entry in (*history.tail, *base)}
     leading = True
     for entry in history.originals:
         leading = leading and entry.role != "assistant"
-        texts = texts_of(entry)
         if entry.id == opening:
             leading = False
-            numbers = beside(entry)
-            if numbers and entry.id not in skipped:
-                found[entry.id] = Kept(entry.id, numbers)
+            if entry.id not in skipped and (numbers := beside(entry)):
+                sent.parts.append(_Sent(entry, numbers))
         elif not client_developer and kind_of(entry) == "developer":
             continue
-        elif entry.id not in skipped and texts not in again and _is_context(entry, leading):
-            found[_key(entry, texts)] = Kept(entry.id)
-    return list(found.values())
+        elif entry.id not in skipped and texts_of(entry) not in again and _is_context(entry, leading):
+            sent.add(_Sent(entry))
+    return [Kept(part.entry.id, part.numbers, part.newer) for part in sent.parts]
 
 
 def _is_context(entry: Entry, leading: bool) -> bool:
@@ -81,11 +81,61 @@ def _is_context(entry: Entry, leading: bool) -> bool:
     return leading or all(element(text) in _SENT_AGAIN for text in texts)
 
 
-def _key(entry: Entry, texts: tuple[str, ...]) -> Hashable:
-    """What two entries of the context have in common when the newer one takes the older one's place."""
-    names = tuple(element(text) for text in texts)
-    written = any(isinstance(block, Text) and block.origin == "typed" for block in entry.blocks)
-    return texts if written or None in names else (entry.role, *names)
+@dataclass
+class _Sent:
+    """An entry of the context, and the newer texts of its blocks of settings."""
+
+    entry: Entry
+    numbers: tuple[int, ...] | None = None
+    newer: dict[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def settings(self) -> dict[str, int] | None:
+        """The elements that it consists of, with their numbers; None when it is not all elements of the client, each once."""
+        if not all(isinstance(block, Text) and block.origin == "injected" for block in self.entry.blocks):
+            return None
+        names = [element(text) for text in texts_of(self.entry)]
+        if None in names or len(set(names)) < len(names):
+            return None
+        # Other clients' reminders have one name and many contents.
+        if self.entry.role == "user" and not set(names) <= set(_SENT_AGAIN):
+            return None
+        return {name: number for number, name in enumerate(names) if name is not None}
+
+
+@dataclass
+class _Context:
+    """What was sent of the context so far."""
+
+    parts: list[_Sent] = field(default_factory=list)
+    plain: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
+    """Role and texts of the parts that are no settings."""
+    settings: list[int] = field(default_factory=list)
+    """Positions of the parts that are."""
+
+    def add(self, new: _Sent) -> None:
+        """Adds an entry: in the place of one with the same elements, or inside an older one that has them all."""
+        texts = texts_of(new.entry)
+        if new.settings is None:
+            if (new.entry.role, texts) not in self.plain:
+                self.plain.add((new.entry.role, texts))
+                self.parts.append(new)
+            return
+        for position in self.settings:
+            old = self.parts[position]
+            if (
+                old.entry.role != new.entry.role
+                or old.settings is None
+                or not new.settings.keys() <= old.settings.keys()
+            ):
+                continue
+            if old.settings == new.settings:
+                self.parts[position] = new
+            else:
+                old.newer.update({old.settings[name]: texts[number] for name, number in new.settings.items()})
+            return
+        self.settings.append(len(self.parts))
+        self.parts.append(new)
 
 
 def arranged(
