@@ -60,10 +60,11 @@ class SweAgentReader:
         value = record_of(document.value)
         steps = [record_of(step) for step in _list(value.get("trajectory"))]
         messages = [record_of(message) for message in _list(value.get("history")) or _list(value.get("messages"))]
+        task_missing = not messages
         messages = messages or _from_steps(steps)
         stem = source.name.partition(".")[0]
         opening = [message.get("content") for message in messages[:3]]
-        run = _Run(made_id(_FORMAT, stem, *opening), steps)
+        run = _Run(made_id(_FORMAT, stem, *opening), steps, task_seen=task_missing)
         for index, message in enumerate(messages):
             run.add(index, message)
         if not run.entries:
@@ -123,13 +124,14 @@ class _Run:
 
     session: str
     steps: list[dict[str, Any]]
+    task_seen: bool = False
+    """Whether the task is behind us, so that what comes from the user is the harness's."""
     entries: list[Entry] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     _pending: str | None = None
     """The call in the prose of the newest response, while it waits for its observation."""
     _step: dict[str, Any] = field(default_factory=dict)
     _taken: int = 0
-    _task_seen: bool = False
 
     def add(self, index: int, message: dict[str, Any]) -> None:
         """The next message; what has no place in the conversation is counted."""
@@ -204,8 +206,8 @@ class _Run:
         about = record_of(message.get("extra"))
         if _is_demonstration(message):
             self._append(index, message, "user", content_blocks(message.get("content"), "injected"))
-        elif not self._task_seen:
-            self._task_seen = True
+        elif not self.task_seen:
+            self.task_seen = True
             self._append(index, message, "user", content_blocks(message.get("content")))
         elif self._pending is not None and "interrupt_type" not in about:
             result = self._result(message, self._pending)
