@@ -452,6 +452,33 @@ def test_bodies_that_cannot_be_read(server: FakeServer, sent: bytes, headers: di
         assert server.requests[-1].body == sent
 
 
+ORPHANS: dict[str, Any] = {
+    "openai-chat": {"role": "tool", "tool_call_id": "call_1", "content": "a result"},
+    "openai-responses": {"type": "function_call_output", "call_id": "call_1", "output": "a result"},
+    "anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": "a result"}]},
+}
+
+
+@EACH_WIRE
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages_that_break_the_providers_rules(wire: str, stream: bool) -> None:
+    """A result without its call is answered with the provider's own kind of 400, recorded, and uses up no reply."""
+    sent = body(wire, stream=stream)
+    name = "input" if wire == "openai-responses" else "messages"
+    sent[name] = [ORPHANS[wire]]
+    with FakeServer(["unused"]) as server:
+        got = post(server, PATHS[wire], sent)
+        assert (got.status, got.json["error"]["type"], server.left) == (400, "invalid_request_error", 1)
+        assert got.headers["content-type"] == "application/json"
+        assert f"{name}.0" in got.body.decode()
+        (violation,) = server.requests[0].violations
+        assert violation.startswith(f"{name}.0: orphan-result: ")
+        assert classify(got.status, got.body).kind == "other"
+    with FakeServer(["used"], validate=False) as server:
+        assert post(server, PATHS[wire], sent).status == 200
+        assert server.requests[0].violations == ()
+
+
 def test_max_tokens_is_demanded_by_anthropic_alone(server: FakeServer) -> None:
     without = {key: value for key, value in body("anthropic").items() if key != "max_tokens"}
     assert "max_tokens" in post(server, "/v1/messages", without).json["error"]["message"]

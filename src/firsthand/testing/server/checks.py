@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..validate import validate
 from .received import WireName
 
 __all__ = ["Fault", "faults"]
@@ -41,9 +42,7 @@ def faults(wire: WireName, body: Any, *, messages: bool = True) -> list[Fault]:
             found.append(("max_tokens", "field required, at least 1"))
     if found or not messages:
         return found
-    try:
-        from ..validate import validate
-    except ImportError:
-        return found
-
-    return [(f"{name}.{fault.index}", f"{fault.rule}: {fault.explanation}") for fault in validate(wire, body)]
+    return [
+        (f"{name}.{fault.index}" if fault.index >= 0 else name, f"{fault.rule}: {fault.explanation}")
+        for fault in validate(wire, body)
+    ]
