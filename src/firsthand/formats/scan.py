@@ -1,7 +1,7 @@
 """Finds the sessions that agents keep in a user's home, without reading them whole.
 
 Places and variables: session-formats.md, "Where the clients keep sessions"; for OpenCode also `OPENCODE_DB`, for Gemini CLI
-`GEMINI_CLI_HOME`. Of a file, the first and last 64 KiB are looked at; of OpenCode's database, its table of sessions. Links inside a place
+`GEMINI_CLI_HOME`. Of a file, the first and last 128 KiB are looked at; of OpenCode's database, its table of sessions. Links inside a place
 are not followed, so nothing outside of it is ever looked at. A file that cannot be read is still named; one bad file hides no other.
 """
 

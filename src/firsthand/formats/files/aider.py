@@ -60,9 +60,10 @@ class AiderReader:
         out: list[Transcript] = []
         silent = 0
         dates: Counter[str] = Counter()
+        marked = any(line.endswith(_END) for line in lines if line.startswith((_INPUT, _NOTICE)))
         for chat in _chats(lines):
             dates[chat.date] += 1
-            transcript = _transcript(chat, dates[chat.date])
+            transcript = _transcript(chat, dates[chat.date], marked)
             if transcript is not None:
                 out.append(transcript)
             else:
@@ -99,8 +100,8 @@ def _chats(lines: Sequence[str]) -> Iterator[_Chat]:
     yield chat
 
 
-def _transcript(chat: _Chat, ordinal: int) -> Transcript | None:
-    runs = list(_runs(chat.lines))
+def _transcript(chat: _Chat, ordinal: int, marked: bool) -> Transcript | None:
+    runs = list(_runs(chat.lines, marked))
     if not any(run.kind != "notice" for run in runs):
         return None
     # Two chats may start in the same second; how they were started, and which came first, does not change as the file grows.
@@ -152,9 +153,11 @@ class _Run:
         return "\n".join(self.lines).strip("\n") if self.kind == "prose" else "\n".join(self.lines)
 
 
-def _runs(lines: Sequence[str]) -> Iterator[_Run]:
-    """The inputs, notices and prose of a chat. Every input stands by itself; notices go together while nothing is between them."""
-    marked = any(line.endswith(_END) for line in lines if line.startswith((_INPUT, _NOTICE)))
+def _runs(lines: Sequence[str], marked: bool) -> Iterator[_Run]:
+    """The inputs, notices and prose of a chat. Every input stands by itself; notices go together while nothing is between them.
+
+    `marked` says whether the trailing spaces are there to go by.
+    """
     run: _Run | None = None
     at = 0
     while at < len(lines):
