@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from ...errors import ConfigError, UnknownNameError
+from .aider import AiderReader
 from .base import Input, Reader
 from .claude_code import ClaudeCodeReader
 from .codex import CodexReader
@@ -18,6 +19,7 @@ from .firsthand import FirsthandReader
 from .gemini import GeminiReader
 from .messages import MessagesReader
 from .opencode import OpenCodeReader
+from .openhands import OpenHandsReader
 from .pi import PiReader
 from .swe_agent import SweAgentReader
 from .tau_bench import TauBenchReader
@@ -35,7 +37,9 @@ READERS: tuple[Reader, ...] = (
     GeminiReader(),
     SweAgentReader(),
     TauBenchReader(),
+    OpenHandsReader(),
     CursorReader(),
+    AiderReader(),
     MessagesReader("openai-chat", "OpenAI Chat Completions API"),
     MessagesReader("openai-responses", "OpenAI Responses API"),
     MessagesReader("anthropic", "Anthropic Messages API"),

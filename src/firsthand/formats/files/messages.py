@@ -123,8 +123,9 @@ class MessagesReader:
         # The opening stays while a conversation grows, but two may share it, so the file's name and the place in it count too.
         opening = found.messages[: 1 + next((at for at, m in enumerate(found.messages) if m.get("role") == "user"), 0)]
         session = made_id(self.name, source.name, number, opening)
-        system = body.get("system", body.get("instructions"))
-        entries = self._entries(found.messages, system, session, damaged)
+        entries = self._entries(
+            found.messages, body.get("system") if self.name == "anthropic" else None, session, damaged
+        )
         if not entries:
             return None
         tools = body.get("tools")
@@ -134,6 +135,7 @@ class MessagesReader:
             entries=entries,
             leaf=entries[-1].id,
             model=string_of(body.get("model")),
+            system=string_of(body.get("instructions")),
             tools=tuple(tools) if isinstance(tools, list) and tools else None,
         )
 
@@ -168,7 +170,7 @@ def _lists(source: Input) -> _Lists:
 
 def _find(source: Input) -> _Lists:
     if source.head.startswith("["):
-        document = read_document(source.data, depth=2)
+        document = read_document(source.data, depth=1)
         return _Lists(_of_array(document.value), document.damaged)
     if not source.head.startswith("{"):
         return _Lists([], [])
