@@ -63,7 +63,7 @@ class Budget:
         *,
         fixed: int = 0,
         counter: Counter | None = None,
-        profile: ProfileName = "product",
+        profile: str = "product",
         target: int | None = None,
         threshold: float | None = None,
     ) -> Budget:
@@ -84,7 +84,8 @@ class Budget:
             ConfigError: a number is out of range.
             UnknownNameError: no profile of that name.
         """
-        if profile not in _PROFILES:
+        chosen = next((known for known in _PROFILES if known == profile), None)
+        if chosen is None:
             raise UnknownNameError("profile", profile, _PROFILES)
         for name, value, least in (
             ("window", window, 1),
@@ -104,7 +105,7 @@ class Budget:
                 raise ConfigError(
                     f"a threshold must lie between 1 token and the window of {window:,}, not {threshold:,}"
                 )
-        budget = cls(window, ceiling, fixed, counter or counter_for_model(None), profile, target, threshold)
+        budget = cls(window, ceiling, fixed, counter or counter_for_model(None), chosen, target, threshold)
         if profile == "product" and budget.input_limit <= 0:
             raise OutputCeilingError(window, ceiling, budget.margin)
         return budget

@@ -13,7 +13,6 @@ from typing import Any
 from .budget import Budget
 from .codec import compact_json
 from .errors import CompactionRefusedError, ConfigError
-from .formats.detect import wire_of
 from .formats.wire import wire_by_name
 from .projection.plan import Plan
 from .projection.render import project
@@ -77,6 +76,9 @@ def compact(
         OutputCeilingError, ConfigError, UnknownNameError: a setting cannot work.
         FormatError: a message is of no known shape.
     """
+    # Telling formats apart brings every reader in, which whoever names the wire need not pay for.
+    from .formats.detect import wire_of
+
     items = list(messages)
     wire_format = wire_by_name(wire or wire_of(items))
     entries = wire_format.read(items)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +13,8 @@ from ..budget import Budget
 from ..codec import compact_json, encode
 from ..errors import CompactionRefusedError, ConfigError
 from ..projection.fates import FATES, KINDS, block_kind, fates
-from ..projection.plan import Plan
-from ..projection.report import Report
+from ..projection.plan import Fate, Plan
+from ..projection.report import Counts, Report
 from ..quick import compact_view
 from ..strategies import DEFAULT_STRATEGY, strategy_by_name
 from ..strategies.contract import CompactionRequest
@@ -74,7 +74,7 @@ def compact(
         fixed=_fixed(transcript, used),
         counter=used,
         profile=profile,
-        target=target,  # type: ignore[arg-type]
+        target=target,
     )
     chosen = strategy_by_name(strategy, **_options(option or []))
     request = CompactionRequest(
@@ -200,6 +200,6 @@ def _print_report(transcript: Transcript, report: Report, where: str) -> None:
         typer.echo(f"What was left out is {where}.")
 
 
-def _blocks_and_tokens(counts: dict[str, object], fate: str) -> str:
+def _blocks_and_tokens(counts: Mapping[Fate, Counts], fate: Fate) -> str:
     found = counts.get(fate)
-    return f"{found.blocks:,} / {found.tokens:,}" if found is not None else ""  # type: ignore[attr-defined]
+    return f"{found.blocks:,} / {found.tokens:,}" if found is not None else ""

@@ -19,31 +19,25 @@ def register(app: typer.Typer) -> None:
 
 def strategies(as_json: Annotated[bool, typer.Option("--json", help="One JSON list on stdout.")] = False) -> None:
     """List the strategies, what they keep, and their options with defaults."""
-    rows = []
-    for name in strategy_names():
-        kind = strategy_class(name)
-        rows.append(
-            {
-                "name": name,
-                "version": kind.version,
-                "default": name == DEFAULT_STRATEGY,
-                "recomputed": kind().recomputed,
-                "about": (kind.__doc__ or "").strip().split("\n", 1)[0],
-                "options": kind().options(),
-            }
-        )
+    known = {name: strategy_class(name) for name in strategy_names()}
+    about = {name: (kind.__doc__ or "").strip().split("\n", 1)[0] for name, kind in known.items()}
     if as_json:
-        stdout_json(rows)
+        stdout_json(
+            [
+                {
+                    "name": name,
+                    "version": kind.version,
+                    "default": name == DEFAULT_STRATEGY,
+                    "recomputed": kind().recomputed,
+                    "about": about[name],
+                    "options": kind().options(),
+                }
+                for name, kind in known.items()
+            ]
+        )
         return
     table(
-        ("strategy", "what it keeps", "options"),
-        [
-            (
-                f"{row['name']} *" if row["default"] else row["name"],
-                row["about"],
-                ", ".join(f"{key}={value}" for key, value in row["options"].items()),
-            )
-            for row in rows
-        ],
+        ("strategy", "what it keeps"),
+        ((name + (" *" if name == DEFAULT_STRATEGY else ""), about[name]) for name in known),
     )
-    typer.echo("* default")
+    typer.echo("* default; options with defaults: --json, or docs/strategies/")

@@ -99,8 +99,8 @@ class SessionSteps:
             return True
 
         if not (yield Store("look for the session", look)):
-            meta = {"model": self.settings.model, "window": self.settings.window}
-            yield Store("create", lambda: self.journal.create(self.id, **meta))
+            settings = self.settings
+            yield Store("create", lambda: self.journal.create(self.id, model=settings.model, window=settings.window))
         self._learned = yield Store("read what was learned", self.store.learned)
         yield from self._synced()
 

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from firsthand.formats import read_sessions
+
+
+def run(*arguments: str | Path, cwd: Path | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "firsthand", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, timeout=120, check=False, env={**os.environ, "COLUMNS": "120"},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sample") / "session.json"
+    run("sample", "pipeline", "--stages", "1", "--out", path)
+    return path
+
+
+def test_help_has_an_example_for_every_command() -> None:
+    top = run("--help").stdout
+    commands = ["compact", "import", "sessions", "show", "export", "fork", "verify", "strategies", "sample"]
+    for command in commands:
+        assert command in top
+        assert "Example: firsthand" in run(command, "--help").stdout
+
+
+def test_compact_of_a_file_needs_no_journal(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "next.json"
+    report = json.loads(run("compact", sample, "--window", 100_000, "--to", "anthropic", "--out", out, "--json").stdout)
+    assert list(report)[:7] == ["outcome", "reason", "strategy", "window", "output_ceiling", "input_limit", "counter"]
+    assert report["outcome"] == "applied"
+    assert report["tokens_after"] < report["input_limit"] < report["tokens_before"]
+    assert report["entries"] == {"total": 27, "covered": 23, "kept": 2, "tail": 4}
+    assert set(report["fates"]) == {"kept", "indexed", "omitted"}
+    assert report["fates"]["omitted"]["tool result"]["tokens"] > 100_000
+    body = json.loads(out.read_text())
+    assert body["messages"][0]["role"] == "user"
+    assert not (Path(os.environ["HOME"]) / ".local/share/firsthand").exists()
+
+
+def test_the_sample_is_the_same_every_time(sample: Path) -> None:
+    assert run("sample", "pipeline", "--stages", "1").stdout == sample.read_text()
+
+
+def test_explain_names_the_fate_of_each_block(sample: Path) -> None:
+    report = json.loads(run("compact", sample, "--window", 100_000, "--explain", "--json").stdout)
+    blocks = report["blocks"]
+    assert sum(counts["blocks"] for kinds in report["fates"].values() for counts in kinds.values()) == len(blocks)
+    assert {block["fate"] for block in blocks} == {"kept", "indexed", "omitted"}
+    assert blocks[0] == {
+        "entry": blocks[0]["entry"],
+        "block": 0,
+        "kind": "user",
+        "fate": "kept",
+        "tokens": blocks[0]["tokens"],
+        "why": "original",
+    }
+
+
+def test_messages_go_to_stdout_and_the_report_to_stderr(sample: Path) -> None:
+    done = run("compact", sample, "--window", 100_000, "--to", "openai-responses")
+    assert json.loads(done.stdout)["input"][0]["role"] == "user"
+    assert "tokens before" in done.stderr
+
+
+def test_a_refusal_has_its_own_exit_code_and_sizes(sample: Path) -> None:
+    done = run("compact", sample, "--window", 8_000, "--target", 300, "--json", check=False)
+    assert done.returncode == 3
+    refusal = json.loads(done.stdout)
+    assert (refusal["outcome"], refusal["reason"]) == ("refused", "budget-exceeded")
+    assert refusal["sizes"]["max_target"] == 300
+    assert done.stderr.startswith("refused (budget-exceeded): user text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["compact", "/no/such/file.jsonl"], 1, "error: "),
+        (["compact", "nosuchsession"], 1, "error: the journal has no session 'nosuchsession'"),
+        (["compact", "SAMPLE", "--strategy", "best"], 1, "error: there is no strategy named 'best'"),
+        (["compact", "SAMPLE", "--option", "speed=9"], 1, "error: strategy 'futureos-deterministic' cannot take"),
+        (["compact", "SAMPLE", "--counter", "words"], 1, "error: there is no counter named 'words'"),
+        (["compact", "SAMPLE", "--output-ceiling", "200000"], 1, "error: an output ceiling of 200,000"),
+        (["compact", "SAMPLE", "--to", "soap"], 1, "error: there is no wire"),
+        (["compact", "SAMPLE", "--json", "--to", "text"], 1, "error: --json and --to both want stdout"),
+        (["compact", "SAMPLE", "--window", "0"], 2, "Usage"),
+        (["show", "nosuchsession"], 1, "error: the journal has no session"),
+        (["import", "/no/such/file"], 1, "error: /no/such/file"),
+        (["sample", "novel"], 1, "error: there is no sample named 'novel'"),
+        (["nonsense"], 2, "Usage"),
+    ],
+)
+def test_wrong_input_gets_one_clear_line(sample: Path, arguments: list[str], code: int, message: str) -> None:
+    done = run(*(str(sample) if argument == "SAMPLE" else argument for argument in arguments), check=False)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    if code == 1:
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_journal_from_import_to_verify(sample: Path, tmp_path: Path) -> None:
+    journal = ("--journal", tmp_path / "j.db")
+    (row,) = [json.loads(line) for line in run("import", sample, "--json", *journal).stdout.splitlines()]
+    assert {key: row[key] for key in ("format", "entries", "user_texts", "assistant_texts", "tool_calls", "tool_results", "damaged", "new")} == {
+        "format": "openai-chat", "entries": 27, "user_texts": 2, "assistant_texts": 2, "tool_calls": 12, "tool_results": 12, "damaged": 0, "new": 27,
+    }  # fmt: skip
+    (again,) = [json.loads(line) for line in run("import", sample, "--json", *journal).stdout.splitlines()]
+    assert (again["new"], again["known"]) == (0, 27)
+    session = row["session"]
+    assert session in run("sessions", *journal).stdout
+    listed = [json.loads(line) for line in run("show", session[:14], "--json", *journal).stdout.splitlines()]
+    entry = listed[3]["entry"]["id"]
+    assert json.loads(run("show", session, "--entry", entry, "--json", *journal).stdout) == listed[3]["entry"]
+    child = run("fork", session, "--at", entry, "--id", "child", *journal).stdout.strip()
+    assert child == "child"
+    exported = tmp_path / "out.jsonl"
+    run("export", "child", "--out", exported, *journal)
+    (copy,) = read_sessions(exported)
+    assert [member.id for member in copy.path()] == [line["entry"]["id"] for line in listed[:4]]
+    assert "0 problems" in run("verify", *journal).stdout
+    report = json.loads(run("compact", session, "--window", 100_000, "--json", *journal).stdout)
+    assert report["outcome"] == "applied"
+    assert (tmp_path / "j.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_verify_finds_a_changed_byte(sample: Path, tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "j.db"
+    run("import", sample, "--journal", path)
+    with sqlite3.connect(path) as raw:
+        raw.execute("DROP TRIGGER entries_never_change")
+        raw.execute("UPDATE entries SET payload = replace(payload, '{', '{ ') WHERE n = 2")
+    raw.close()
+    done = run("verify", "--journal", path, check=False)
+    assert done.returncode == 4
+    assert "damaged" in done.stderr
+
+
+def test_one_unreadable_file_does_not_keep_the_others_out(sample: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("not a session")
+    done = run("import", broken, sample, "--json", "--journal", tmp_path / "j.db", check=False)
+    assert done.returncode == 1
+    first, second = [json.loads(line) for line in done.stdout.splitlines()]
+    assert first["file"] == str(broken)
+    assert second["entries"] == 27
+
+
+def test_strategies_as_json() -> None:
+    listed = json.loads(run("strategies", "--json").stdout)
+    assert {"futureos-deterministic", "recorded", "codex-local", "pi", "opencode-v1", "opencode-v2"} <= {
+        row["name"] for row in listed
+    }
+    assert [row["name"] for row in listed if row["default"]] == ["futureos-deterministic"]
