@@ -10,7 +10,7 @@ from typing import Any
 
 from ...transcript import Block, Media, Origin, Reasoning, Text, ToolCall, ToolResult, Unknown
 from .records import record_of, string_of
-from .values import arguments_of, media_of
+from .values import arguments_of, items_of, media_of
 
 __all__ = ["call_blocks", "content_blocks", "reasoning_blocks", "result_of"]
 
@@ -27,7 +27,7 @@ def content_blocks(content: Any, origin: Origin = "typed") -> tuple[Text | Media
     for part in content:
         given = record_of(part)
         text = given.get("text", part)
-        if isinstance(text, str) and given.get("type", "text") in ("text", "input_text", "output_text"):
+        if isinstance(text, str) and str(given.get("type", "text")) in ("text", "input_text", "output_text"):
             extra = {name: value for name, value in given.items() if name not in ("type", "text")}
             if text:
                 out.append(Text(text, origin, extra or None))
@@ -45,7 +45,7 @@ def reasoning_blocks(message: Mapping[str, Any]) -> tuple[Reasoning, ...]:
         out = []
         for block in map(record_of, blocks):
             opaque = {name: block[name] for name in ("signature", "data") if block.get(name)}
-            out.append(Reasoning(block.get("thinking") or "", opaque or None))
+            out.append(Reasoning(string_of(block.get("thinking")) or "", opaque or None))
         return tuple(out)
     text = string_of(message.get("reasoning_content")) or string_of(message.get("reasoning"))
     return (Reasoning(text),) if text else ()
@@ -53,9 +53,8 @@ def reasoning_blocks(message: Mapping[str, Any]) -> tuple[Reasoning, ...]:
 
 def call_blocks(message: Mapping[str, Any], fallback: str) -> tuple[Block, ...]:
     """The tool calls of a response, in order. A call without an id gets `fallback` and its number."""
-    calls = message.get("tool_calls")
     out: list[Block] = []
-    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+    for number, call in enumerate(items_of(message.get("tool_calls"))):
         given = record_of(call)
         function = record_of(given.get("function"))
         name = string_of(function.get("name")) or string_of(given.get("name"))

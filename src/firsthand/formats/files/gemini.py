@@ -34,7 +34,7 @@ from .base import Input, entry_id, json_records
 from .documents import read_document
 from .gemini_log import Chat, Compaction, Object, is_client_text, parts_of
 from .records import count, has_keys, iso_time, record_of, string_of
-from .values import arguments_of, made_id, media_of, usage_of
+from .values import arguments_of, items_of, made_id, media_of, usage_of
 
 __all__ = ["GeminiReader"]
 
@@ -225,12 +225,12 @@ def _entries_of(session: str, message: Object, origin: Origin = "typed") -> list
 
 def _calls_of(message: Object) -> Iterator[Object]:
     calls = message.get("toolCalls")
-    yield from map(record_of, calls.values() if isinstance(calls, dict) else calls or ())
+    yield from map(record_of, calls.values() if isinstance(calls, dict) else items_of(calls))
 
 
 def _thoughts(message: Object) -> Iterator[Reasoning]:
     """Thoughts in the one-line form in which the client hands them back to the model."""
-    for thought in map(record_of, message.get("thoughts") or ()):
+    for thought in map(record_of, items_of(message.get("thoughts"))):
         subject, description = string_of(thought.get("subject")), string_of(thought.get("description")) or ""
         text = f"**{subject}** {description}" if subject else description
         if text:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .records import Tally, record_of, string_of
+from .values import items_of
 
 __all__ = ["Chat", "Compaction", "Object", "is_client_text", "parts_of"]
 
@@ -27,7 +28,7 @@ def parts_of(content: Any) -> list[Object]:
         return [{"text": content}] if content else []
     if isinstance(content, dict):
         return [content]
-    return [{"text": part} if isinstance(part, str) else record_of(part) for part in content or () if part]
+    return [{"text": part} if isinstance(part, str) else record_of(part) for part in items_of(content) if part]
 
 
 def is_client_text(message: Object) -> bool:
@@ -81,7 +82,7 @@ class Chat:
         elif "sessionId" in record or "messages" in record:
             first = {name: value for name, value in record.items() if name != "messages"}
             self.about = first | self.about | {"lastUpdated": first.get("lastUpdated")}
-            for message in record.get("messages") or ():
+            for message in items_of(record.get("messages")):
                 self._add_message(record_of(message))
         else:
             self.tally.unknown[f"record with {', '.join(sorted(record)[:4])}"] += 1
@@ -93,9 +94,9 @@ class Chat:
 
     def _add_message(self, message: Object) -> None:
         name = string_of(message.get("id"))
-        kind = message.get("type")
+        kind = str(message.get("type"))
         if name is None or kind not in _SHOWN:
-            (self.tally.left_out if kind in _DISPLAY_ONLY else self.tally.unknown)[str(kind)] += 1
+            (self.tally.left_out if kind in _DISPLAY_ONLY else self.tally.unknown)[kind] += 1
         elif name in self.messages:
             self._correct(self.messages[name], message)
         else:
@@ -128,12 +129,12 @@ class Chat:
                 rest.append(part)
             elif not call.get("result"):
                 call["result"] = [part]
-        known = [part for call in self._calls.values() for part in _list_of(call.get("result"))]
+        known = [part for call in self._calls.values() for part in items_of(call.get("result"))]
         return [part for part in rest if part not in known]
 
     def _collect_calls(self, message: Object) -> None:
         """Brings the calls of a response together, whether they stand beside its content or, after a resume, inside it."""
-        calls = {str(call.get("id")): dict(call) for call in map(record_of, message.get("toolCalls") or ())}
+        calls = {str(call.get("id")): dict(call) for call in map(record_of, items_of(message.get("toolCalls")))}
         content = message.get("content")
         if not isinstance(content, str):
             parts = parts_of(content)
@@ -214,7 +215,3 @@ class Chat:
             at = self.path.index(name)
             self.taken_back.append((self.path[at - 1] if at else None, self.path[at:]))
             self.path = self.path[:at]
-
-
-def _list_of(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -30,7 +30,7 @@ from ...transcript import (
 from .base import entry_id
 from .opencode_records import Object, Records
 from .records import count, iso_time, record_of, string_of
-from .values import arguments_of, media_of, usage_of
+from .values import arguments_of, items_of, media_of, usage_of
 
 __all__ = ["FORMAT", "SessionParts", "session_parts"]
 
@@ -203,7 +203,7 @@ def _entries_of(session: str, message: Object, parts: Sequence[Object], *, repla
 
 
 def _add_user_part(part: Object, blocks: list[Block], files: list[Any], origin: Origin) -> None:
-    kind = part.get("type")
+    kind = string_of(part.get("type"))
     if kind == "text":
         # An ignored text is shown to the person only.
         if isinstance(part.get("text"), str) and part["text"] and not part.get("ignored"):
@@ -250,7 +250,7 @@ def _assistant_entries(session: str, message: Object, parts: Sequence[Object]) -
     origin: Origin = "summary" if message.get("summary") is True else "typed"
     steps = [_Step()]
     for part in parts:
-        kind = part.get("type")
+        kind = string_of(part.get("type"))
         if kind == "step-start" and (steps[-1].finished or steps[-1].results):
             steps.append(_Step())
         elif kind == "step-finish":
@@ -289,7 +289,7 @@ def _assistant_entries(session: str, message: Object, parts: Sequence[Object]) -
 
 
 def _assistant_blocks(part: Object, origin: Origin) -> tuple[Block, ...]:
-    kind = part.get("type")
+    kind = string_of(part.get("type"))
     text = part.get("text")
     if kind == "text" and isinstance(text, str):
         return (Text(text, origin, _metadata(part)),) if text else ()
@@ -334,7 +334,7 @@ def _result(part: Object) -> ToolResult | None:
     elif output is not None:
         content.append(Unknown(output))
     attachments = state.get("attachments")
-    content += [_media(record_of(file)) for file in (attachments if isinstance(attachments, list) else ())]
+    content += [_media(record_of(file)) for file in items_of(attachments)]
     return ToolResult(call, tuple(content), status == "error", extra=extra)
 
 

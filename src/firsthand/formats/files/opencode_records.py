@@ -18,6 +18,7 @@ from ...codec import decode
 from ...transcript import Damage
 from .documents import json_values, read_document
 from .records import Tally, record_of, string_of
+from .values import items_of
 
 __all__ = ["Object", "Records", "add_document", "add_tree", "tree_roots"]
 
@@ -59,7 +60,7 @@ class Records:
                 self.add(item, string_of(info.get("id")))
         elif isinstance(info, dict):
             self._add_message(info, session)
-            for part in given.get("parts") or ():
+            for part in items_of(given.get("parts")):
                 self.add(part, session or string_of(info.get("sessionID")), string_of(info.get("id")))
         elif isinstance(given.get("part"), dict):
             self.add(given["part"])

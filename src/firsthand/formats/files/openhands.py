@@ -21,7 +21,7 @@ from .base import Input, json_records
 from .documents import read_document
 from .openhands_events import FORMAT, Run
 from .records import Tally, first_records, has_keys, record_of, string_of
-from .values import made_id
+from .values import items_of, made_id
 
 __all__ = ["OpenHandsReader"]
 
@@ -107,7 +107,7 @@ def _transcript(record: dict[str, Any], source: Input, tally: Tally) -> Transcri
     metadata = record_of(record.get("metadata"))
     usages = {
         string_of(usage.get("response_id")): usage
-        for usage in map(record_of, record_of(record.get("metrics")).get("token_usages") or ())
+        for usage in map(record_of, items_of(record_of(record.get("metrics")).get("token_usages")))
     }
     run = Run(session, usages)
     for event in events:

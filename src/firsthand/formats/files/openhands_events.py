@@ -58,11 +58,11 @@ class Run:
         self.tools: tuple[Any, ...] | None = None
         self._usages = usages
         self._entries: list[Entry] = []
-        self._calls: dict[Any, str] = {}
+        self._calls: dict[str, str] = {}
         """The call that each action event made, by the event's id."""
         self._responses: dict[str, str] = {}
         """The entry of each model response, by the response's id."""
-        self._entry_of: dict[Any, str] = {}
+        self._entry_of: dict[str, str] = {}
         self._forgotten: set[str] = set()
 
     def finish(self) -> list[Entry]:
@@ -95,11 +95,13 @@ class Run:
 
     def _append(self, event: dict[str, Any], role: Role, blocks: Sequence[Block], **more: Any) -> str | None:
         number = event.get("id")
-        native = str(number) if number is not None else f"#{len(self._entries)}"
+        native = str(number)
+        # Event ids count up; where one is missing or comes again, the entry's own number tells it from the others.
+        unique = f"{native}#{len(self._entries)}" if number is None or native in self._entry_of else native
         if not blocks:
             return None
         entry = Entry(
-            id=entry_id(self.session, native),
+            id=entry_id(self.session, unique),
             role=role,
             blocks=tuple(blocks),
             time=string_of(event.get("timestamp")),
@@ -107,7 +109,7 @@ class Run:
             **more,
         )
         self._entries.append(entry)
-        self._entry_of[number] = entry.id
+        self._entry_of[native] = entry.id
         return entry.id
 
     def _add_action(self, event: dict[str, Any], action: str) -> None:
@@ -118,9 +120,9 @@ class Run:
         call = string_of(about.get("tool_call_id"))
         known = string_of(response.get("id"))
         if call is not None:
-            self._calls[event.get("id")] = call
+            self._calls[str(event.get("id"))] = call
         if known is not None and known in self._responses:
-            self._entry_of[event.get("id")] = self._responses[known]
+            self._entry_of[str(event.get("id"))] = self._responses[known]
             return
         blocks: tuple[Block, ...]
         if message:
@@ -150,7 +152,7 @@ class Run:
         self, event: dict[str, Any], action: str, call: str, about: Mapping[str, Any]
     ) -> tuple[Block, ...]:
         args = record_of(event.get("args"))
-        self._calls[event.get("id")] = call
+        self._calls[str(event.get("id"))] = call
         thought = string_of(args.get("thought"))
         prose = (Text(thought),) if thought and action != "think" else ()
         given = args if action == "think" else _arguments(event)
@@ -173,7 +175,7 @@ class Run:
             self._append(event, "user", _recalled(record_of(event.get("extras"))))
             return
         call = string_of(record_of(event.get("tool_call_metadata")).get("tool_call_id"))
-        call = call or self._calls.get(event.get("cause"))
+        call = call or self._calls.get(str(event.get("cause")))
         content = _observed(event)
         if call is None:
             self._append(event, "user", tuple(_injected(part) for part in content))
@@ -187,7 +189,7 @@ class Run:
         if not isinstance(ids, list):
             start, end = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
             ids = range(start, end + 1) if isinstance(start, int) and isinstance(end, int) else ()
-        self._forgotten |= {self._entry_of[number] for number in ids if number in self._entry_of}
+        self._forgotten |= {self._entry_of[name] for name in map(str, ids) if name in self._entry_of}
         shown: list[str | Entry] = [entry.id for entry in self._entries if entry.id not in self._forgotten]
         native = str(event.get("id"))
         time = string_of(event.get("timestamp"))

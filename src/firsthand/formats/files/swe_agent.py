@@ -23,7 +23,7 @@ from .chat_messages import call_blocks, content_blocks, reasoning_blocks
 from .documents import read_document
 from .records import Tally, has_keys, iso_time, record_of, string_of
 from .swe_responses import response_blocks
-from .values import chat_usage, made_id
+from .values import chat_usage, items_of, made_id
 
 __all__ = ["SweAgentReader"]
 
@@ -58,8 +58,8 @@ class SweAgentReader:
         """
         document = read_document(source.data, depth=2, arrays=("history", "messages", "trajectory"))
         value = record_of(document.value)
-        steps = [record_of(step) for step in _list(value.get("trajectory"))]
-        messages = [record_of(message) for message in _list(value.get("history")) or _list(value.get("messages"))]
+        steps = [record_of(step) for step in items_of(value.get("trajectory"))]
+        messages = [record_of(message) for message in items_of(value.get("history")) or items_of(value.get("messages"))]
         task_missing = not messages
         messages = messages or _from_steps(steps)
         stem = source.name.partition(".")[0]
@@ -86,10 +86,6 @@ class SweAgentReader:
                 extra=_about(value, info) | (run.tally.extra() or {}) or None,
             )
         ]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _from_steps(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -218,7 +214,7 @@ class _Run:
 
     def _results(self, index: int, message: dict[str, Any]) -> tuple[ToolResult, ...]:
         """A message of the role `tool`; where it answers several calls at once, the first has the text."""
-        ids = _list(message.get("tool_call_ids")) or [message.get("tool_call_id") or message.get("call_id")]
+        ids = items_of(message.get("tool_call_ids")) or [message.get("tool_call_id") or message.get("call_id")]
         names = [string_of(name) or f"call-{index}" for name in ids]
         first = self._result(message, names[0])
         return (first, *(ToolResult(name, (), first.is_error) for name in names[1:]))
@@ -246,7 +242,7 @@ def _action_of(message: dict[str, Any]) -> str | None:
     """The action of a response in text mode: as the agent noted it down, else the only fenced block of the prose."""
     if "action" in message:
         return string_of(message["action"])
-    actions = _list(record_of(message.get("extra")).get("actions"))
+    actions = items_of(record_of(message.get("extra")).get("actions"))
     if len(actions) == 1 and (command := string_of(record_of(actions[0]).get("command"))):
         return command
     texts = [block.text for block in content_blocks(message.get("content")) if isinstance(block, Text)]

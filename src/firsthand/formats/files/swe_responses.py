@@ -8,7 +8,7 @@ from typing import Any
 from ...transcript import Block, Reasoning, ToolCall, Unknown
 from .chat_messages import content_blocks
 from .records import record_of, string_of
-from .values import arguments_of
+from .values import arguments_of, items_of
 
 __all__ = ["response_blocks"]
 
@@ -16,14 +16,12 @@ __all__ = ["response_blocks"]
 def response_blocks(response: Mapping[str, Any], fallback: str) -> tuple[Block, ...]:
     """The items of a response as blocks, in order. A call without an id gets `fallback` and its number."""
     out: list[Block] = []
-    items = response.get("output")
-    for number, item in enumerate(map(record_of, items if isinstance(items, list) else ())):
+    for number, item in enumerate(map(record_of, items_of(response.get("output")))):
         match item.get("type"):
             case "message":
                 out += content_blocks(item.get("content"))
             case "reasoning":
-                summary = item.get("summary")
-                parts = [record_of(part).get("text") for part in summary] if isinstance(summary, list) else []
+                parts = [record_of(part).get("text") for part in items_of(item.get("summary"))]
                 opaque = {name: item[name] for name in ("id", "encrypted_content") if item.get(name)}
                 out.append(Reasoning("\n".join(p for p in parts if isinstance(p, str)), opaque or None))
             case "function_call":

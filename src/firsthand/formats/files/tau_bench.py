@@ -90,7 +90,7 @@ def _transcript(run: dict[str, Any], messages: list[Any], tally: Tally) -> Trans
 def _entry(session: str, index: int, message: dict[str, Any], tally: Tally) -> Entry | None:
     name = f"{session}/{index}"
     source = Source(_FORMAT, line=index)
-    role = message.get("role")
+    role = str(message.get("role"))
     if role == "tool":
         text = message.get("content")
         failed = isinstance(text, str) and text.startswith("Error")

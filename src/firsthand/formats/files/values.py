@@ -10,9 +10,14 @@ from ...codec import compact_json
 from ...transcript import Extra, Media, Usage
 from .records import count, record_of
 
-__all__ = ["arguments_of", "chat_usage", "made_id", "media_of", "usage_of"]
+__all__ = ["arguments_of", "chat_usage", "items_of", "made_id", "media_of", "usage_of"]
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]+)*;base64,", re.I)
+
+
+def items_of(value: Any) -> list[Any]:
+    """`value` when it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def arguments_of(value: Any) -> str:
