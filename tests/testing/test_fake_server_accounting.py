@@ -13,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from served import PATHS, WIRES, ask, body, post
 
+from firsthand.formats import read_sessions
+from firsthand.formats.wire import wire_by_name
+from firsthand.projection.repair import repair
 from firsthand.session.overflow import classify, silent_truncation
 from firsthand.testing.server import FakeServer, Reply
 from firsthand.testing.server.accounting import PrefixCache, request_pieces
-from firsthand.tokens import FRAMING, MEDIA_TOKENS, CalibratedCounter, EstimateCounter
+from firsthand.tokens import FRAMING, MEDIA_TOKENS, CalibratedCounter, EstimateCounter, total_cost
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
 COUNTER = EstimateCounter()
@@ -48,6 +51,7 @@ def tokens(sent: dict[str, Any]) -> int:
         ),
         ({"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "bash", "input": {"a": "b"}}]}]}, FRAMING + 1 + 3),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 40}]}]}, FRAMING + 10),
+        ({"messages": [{"role": "tool", "tool_call_id": "c" * 99, "content": "x" * 40}]}, FRAMING + 10),
         # Opaque reasoning is free; a readable summary is not.
         ({"input": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "x" * 40}], "encrypted_content": "A" * 999}]}, FRAMING + 10),
         ({"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "x" * 40, "signature": "A" * 99}]}]}, FRAMING + 10),
@@ -58,6 +62,24 @@ def tokens(sent: dict[str, Any]) -> int:
 )  # fmt: skip
 def test_input_tokens(sent: dict[str, Any], wanted: int) -> None:
     assert tokens(sent) == wanted
+
+
+SESSIONS = ["claude-code/technocore-images.jsonl.gz", "codex/hk-compact2.jsonl.gz", "pi/pi-before-compaction.jsonl.gz"]
+
+
+@EACH_WIRE
+@pytest.mark.parametrize("path", SESSIONS)
+def test_real_sessions_count_as_the_product_counts_them(wire: str, path: str) -> None:
+    """So that a session's occupancy, anchored on this server's usage, is what the session itself would estimate."""
+    format_ = wire_by_name(wire)
+    written = format_.write(repair(read_sessions(shared(path))[0].path()).entries)
+    name = "input" if wire == "openai-responses" else "messages"
+    sent = {**body(wire), name: written.messages, **({"system": written.system} if written.system else {})}
+    with FakeServer() as server:
+        assert post(server, PATHS[wire], sent).status == 200, server.requests[0].violations
+        counted = server.requests[0].tokens
+    ours = total_cost(format_.read(written.messages, system=written.system), COUNTER)
+    assert abs(counted - ours) * 200 <= ours, (counted, ours)
 
 
 @EACH_WIRE

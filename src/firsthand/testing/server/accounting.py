@@ -17,6 +17,7 @@ __all__ = ["Piece", "PrefixCache", "output_tokens", "request_pieces"]
 
 _MEDIA = frozenset({"image", "image_url", "input_image", "document", "input_file", "file", "input_audio", "audio"})
 _OPAQUE = frozenset({"redacted_thinking", "compaction", "compaction_summary", "compaction_trigger", "item_reference"})
+_DEFINITION = "tool definition"
 # What a model never sees of an item or block: marks for the cache, ids and states of the Responses API.
 _UNSEEN = frozenset({"cache_control", "status", "encrypted_content", "signature"})
 
@@ -36,7 +37,7 @@ class Piece:
 
 def request_pieces(body: Mapping[str, Any], counter: Counter) -> list[Piece]:
     """The parts of a request in rendered order: tools, system prompt, messages (real-clients.md: bytes of the body have another order)."""
-    pieces = [_piece("tool", tool, counter, 0) for tool in _list(body.get("tools"))]
+    pieces = [_piece(_DEFINITION, tool, counter, 0) for tool in _list(body.get("tools"))]
     for key in ("system", "instructions"):
         system = body.get(key)
         blocks = system if isinstance(system, list) else [system] if system else []
@@ -116,7 +117,7 @@ def _piece(head: str, value: Any, counter: Counter, framing: int) -> Piece:
     seen = compact_json(_seen(value, top=True))
     texts: list[str] = []
     flat = 0
-    if head == "tool":
+    if head == _DEFINITION:
         # A tool's definition is read by the model as the JSON that it is.
         texts.append(seen)
     else:
