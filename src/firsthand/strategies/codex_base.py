@@ -88,21 +88,26 @@ class CodexStrategy(Strategy):
         return dict(vars(self))
 
     def due(self, occupancy: Occupancy, budget: Budget, state: DueState) -> Trigger | None:
-        """The switch of the model first, before a turn only; then the limits (codex.md 3 and 4)."""
+        """The switch of the model first, before a turn only; then the limits (codex.md 3 and 4).
+
+        The input limit stands for the provider's refusal: nothing above it may be sent, so a compaction is due there too. Codex asks for no output
+        limit; with a small output ceiling the input limit lies above its own thresholds.
+        """
         if state.phase == "pre_turn" and self._switched(occupancy, budget, state):
             return "model_context_downshift"
         if not state.auto:
             return None
-        reached = self._limits(budget.window).reached(occupancy.tokens, baseline(occupancy, budget))
+        reached = self._limits(budget.window, budget.threshold).reached(occupancy.tokens, baseline(occupancy, budget))
         if state.phase == "standalone":
-            reached = self._due_after_turn(reached, occupancy.tokens, budget)
-        return "automatic" if reached else None
+            return "automatic" if self._due_after_turn(reached, occupancy.tokens, budget) else None
+        return "automatic" if reached or occupancy.tokens > budget.input_limit else None
 
-    def _limits(self, window: int) -> Limits:
+    def _limits(self, window: int, threshold: int | None = None) -> Limits:
+        """The limits in a window; a threshold that the budget brings is the user's limit where the option is not set."""
         return limits_for(
             window,
             self.effective_context_window_percent,
-            self.model_auto_compact_token_limit,
+            threshold if self.model_auto_compact_token_limit is None else self.model_auto_compact_token_limit,
             self.model_auto_compact_token_limit_scope,
         )
 
@@ -115,7 +120,7 @@ class CodexStrategy(Strategy):
         labels = (state.previous_compatibility, state.compatibility)
         if state.auto and None not in labels and labels[0] != labels[1]:
             return True
-        limits = self._limits(budget.window)
+        limits = self._limits(budget.window, budget.threshold)
         if state.previous_window is None:
             return False
         smaller = usable_window(state.previous_window, self.effective_context_window_percent) > limits.usable
@@ -132,10 +137,12 @@ class CodexStrategy(Strategy):
         if request.trigger == "automatic" and not request.auto:
             return Unchanged("automatic compaction is off")
         size = total_cost((part.entry for part in shown(view, previous)), budget.counter) + budget.fixed
+        if occupancy is not None and request.trigger == "automatic":
+            size = max(size, occupancy.tokens)
         history = live_history(view, previous, request.phase)
         if request.trigger == "automatic" and size <= budget.input_limit:
             active = occupancy.tokens if occupancy is not None else _active(history, previous, budget)
-            limits = self._limits(budget.window)
+            limits = self._limits(budget.window, budget.threshold)
             reached = limits.reached(active, _prefix(history, previous, occupancy))
             if request.phase == "standalone":
                 reached = reached or self._due_after_turn(reached, active, budget)

@@ -89,9 +89,9 @@ class CodexTokenBudget(CodexStrategy):
                 "auto_compact_fallback_prompt needs auto_compact_fallback_buffer_tokens, the room in which it can be answered (Codex uses 16384)"
             )
 
-    def _limits(self, window: int) -> Limits:
+    def _limits(self, window: int, threshold: int | None = None) -> Limits:
         buffer = (self.auto_compact_fallback_buffer_tokens or 0) if self.auto_compact_fallback_prompt else 0
-        return replace(super()._limits(window), buffer=buffer)
+        return replace(super()._limits(window, threshold), buffer=buffer)
 
     def due(self, occupancy: Occupancy, budget: Budget, state: DueState) -> Trigger | None:
         """The limits and the switch of the model as ever; between two steps also the model's own wish. Never after a turn (codex.md 4.4)."""
@@ -103,7 +103,7 @@ class CodexTokenBudget(CodexStrategy):
 
     def notices(self, occupancy: Occupancy, budget: Budget, state: DueState) -> tuple[Notice, ...]:
         """The reminder when little is left, and the last message when nothing is; each once per window (codex.md 6.4)."""
-        limits = self._limits(budget.window)
+        limits = self._limits(budget.window, budget.threshold)
         prefix = baseline(occupancy, budget)
         left = limits.remaining(occupancy.tokens, prefix)
         found: list[Notice] = []
