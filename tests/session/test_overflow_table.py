@@ -187,6 +187,7 @@ def test_numbers_with_a_suffix_and_numbers_that_are_no_limit() -> None:
         {"output": {"message": {"content": []}}, "stopReason": "model_context_window_exceeded"},
         {"type": "response.failed", "response": {"status": "failed", "error": {"code": "context_length_exceeded"}}},
         {"type": "error", "sequence_number": 3, "code": "context_length_exceeded", "message": "", "param": None},
+        'data: {"error":{"code":"context_length_exceeded","message":""}}\n\ndata: [DONE]\n\n',
         'event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}\n\n',
         {
             "error": {

@@ -73,13 +73,13 @@ class ErrorText:
 
 
 def parsed_body(body: object) -> Any:
-    """A response body as a JSON value: text and bytes are parsed, also from an SSE event; what is no JSON stays text."""
+    """A response body as a JSON value: text and bytes are parsed, of SSE events the last one that is JSON; other text stays text."""
     if isinstance(body, (bytes, bytearray, memoryview)):
         body = bytes(body).decode("utf-8", "replace")
     if not isinstance(body, str):
         return body
     text = body.lstrip("\ufeff").strip()
-    for candidate in (text, *(_DATA.findall(text)[-1:] if "data:" in text else ())):
+    for candidate in (text, *(reversed(_DATA.findall(text)[-8:]) if "data:" in text else ())):
         try:
             return decode(candidate)
         except (ValueError, RecursionError):

@@ -128,7 +128,7 @@ def silent_truncation(reported: int, estimated: int, limit: int | None) -> bool:
 
     Servers that do this (Ollama, older llama.cpp, some proxies) drop the oldest messages or half the window at once, so what they
     report lies between half the window and the whole of it. Flagged when the request by our count does not fit, and the reported
-    prompt is at most two thirds of it: no counter that we ship is off by that much for a whole request.
+    prompt is at most two thirds of it: no calibrated counter is off by that much for a whole request.
 
     Args:
         reported: prompt tokens that the provider reported, cached ones included.
