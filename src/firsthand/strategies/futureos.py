@@ -57,7 +57,7 @@ class FutureosDeterministic(Strategy):
     input gives the same plan. Loses: the middle of tool output, call arguments, reasoning, images of the covered range.
 
     Beyond the original, since its client has no such entries: system, developer and leading injected entries stay in place, once, as long as
-    they fit; a call that still waits for its result stays in the tail; with a target, tail and index shrink along.
+    they fit; a call that still waits for its result stays in the tail; where tail and index leave no room, they shrink before a plan is refused.
 
     Options:
         from_originals: decide from the originals alone, so that the N-th plan equals the first (off: as published, a demoted text

@@ -27,6 +27,7 @@ DEMOTED = (
 _PLAN_SLACK = 64
 _SOFT_TARGET = 32_000
 _MANUAL_KEEP = 15_000
+_LEAST_KEEP = 256
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,23 @@ def prepare(
         return gate
     selection = shown(view, None) if from_originals else current
     covered_before = 0 if from_originals or previous is None else len(previous.items)
-    cut = _choose_cut(selection, covered_before, view, budget, request)
+    keep = max(1, min(budget.keep_recent, _MANUAL_KEEP if request.trigger == "manual" else budget.keep_recent))
+    if budget.target:
+        keep = max(1, min(keep, budget.target // 4))
+    decision: Prepared | Unchanged | Refused
+    while True:
+        cut = _choose_cut(selection, covered_before, keep, budget, request)
+        decision = _of_cut(cut, view, size, budget, request, slot_cap, before)
+        # Where a tail of the usual size leaves no room for user text and index, a shorter one may.
+        if not isinstance(decision, Refused) or decision.reason != "budget-exceeded" or keep <= _LEAST_KEEP:
+            return decision
+        keep //= 2
+
+
+def _of_cut(
+    cut: _Cut | None, view: View, size: int, budget: Budget, request: CompactionRequest, slot_cap: int, before: int
+) -> Prepared | Unchanged | Refused:
+    """Steps 5 to 8 of futureos.md 2.3."""
     if cut is None:
         if _gated(request) and size <= budget.input_limit:
             return Unchanged("nothing older to cover, and the request still fits")
@@ -114,15 +131,12 @@ def _gate(size: int, any_entries: bool, budget: Budget, request: CompactionReque
 
 
 def _choose_cut(
-    parts: list[Shown], covered_before: int, view: View, budget: Budget, request: CompactionRequest
+    parts: list[Shown], covered_before: int, keep: int, budget: Budget, request: CompactionRequest
 ) -> _Cut | None:
-    """The cut of futureos.md 3.2; covered are at least the first `covered_before` parts."""
+    """The cut of futureos.md 3.2 for a tail of `keep` tokens; covered are at least the first `covered_before` parts."""
     entries = [part.entry for part in parts]
     costs = [total_cost((entry,), budget.counter) for entry in entries]
     manual = request.trigger == "manual"
-    keep = max(1, min(budget.keep_recent, _MANUAL_KEEP if manual else budget.keep_recent))
-    if budget.target:
-        keep = max(1, min(keep, budget.target // 4))
     starts = [position for position, part in enumerate(parts) if part.item is None and turn_start(part.entry)]
     at = recent_tail(entries, costs, starts, keep, cover_all_if_short=manual)
     may_cover_all = manual or (
@@ -143,7 +157,8 @@ def _budgeted(cut: _Cut, view: View, budget: Budget, slot_cap: int, before: int)
     """What stays of the originals, and whether it fits (futureos.md 3.4, 3.5)."""
     counter = budget.counter
     max_target = min(budget.max_target, budget.target or budget.max_target)
-    slot = max(1, min(budget.window // 8, slot_cap, max_target // 2 if budget.target else slot_cap))
+    # Fixed tokens or a target can leave less than the window promises; the index takes at most a third of what there is (AC-03).
+    slot = max(1, min(budget.window // 8, slot_cap, max_target // 3))
     tail_cost = total_cost((part.entry for part in cut.tail), counter)
     # An anchor of the last projection shows some blocks of its entry; which ones can be protected is asked of the original.
     covered = [

@@ -175,11 +175,9 @@ class OpencodeV2(Strategy):
         visible = messages(view, previous, with_updates=True)
         before = total_cost(project(view, previous), budget.counter) + budget.fixed
         if request.trigger in ("automatic", "model_context_downshift"):
-            sizes = Sizes.of(visible)
-            estimated = sizes.tokens(0, len(sizes)) + budget.fixed + _carried(previous)
             if not request.auto:
                 return Unchanged("automatic compaction is off")
-            if not self._is_full(occupancy or Occupancy(estimated), budget):
+            if not self._is_full(occupancy or Occupancy(_estimated(visible, previous) + budget.fixed), budget):
                 return Unchanged("the next request leaves enough room")
         waiting = open_from(view, visible)
         selection = self._select(visible[:waiting], previous)
@@ -326,7 +324,9 @@ def _recent(previous: Plan | None) -> str:
     return recent if isinstance(recent, str) else ""
 
 
-def _carried(previous: Plan | None) -> int:
-    """Tokens of the texts that the last plan stands in front, by OpenCode's count."""
+def _estimated(visible: Sequence[Message], previous: Plan | None) -> int:
+    """The messages of the next request by OpenCode's count, the texts that the last plan put in front included."""
+    sizes = Sizes.of(visible)
     items = previous.items if previous is not None else ()
-    return sum(estimate(length(item.text)) for item in items if isinstance(item, Synthetic))
+    carried = sum(estimate(length(item.text)) for item in items if isinstance(item, Synthetic))
+    return sizes.tokens(0, len(sizes)) + carried

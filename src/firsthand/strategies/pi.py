@@ -124,7 +124,7 @@ class Pi(Strategy):
         before = total_cost(shown, budget.counter) + budget.fixed
         if (reason := self._gate(before, budget, request, occupancy)) is not None:
             return Unchanged(reason)
-        fits = fitting(view, budget) if self.rules.fit_window else None
+        fits = fitting(view, pieces, budget) if self.rules.fit_window else None
         prepared = prepare(pieces, self.keep_recent_tokens, self.rules, fits)
         if isinstance(prepared, str):
             return nothing(prepared, before, budget)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..budget import Budget
-from ..projection.originals import originals
+from ..projection.originals import Original, originals
 from ..projection.plan import BlockRef, Item, Kept, Plan, Synthetic
 from ..tokens import Counter, entry_cost, total_cost
 from ..transcript import Block, Entry, Media, Reasoning, Text, ToolResult, Unknown, View
@@ -32,12 +32,7 @@ def items(
     checkpoints are shown again (a defect of Jul), the entries up to the last of them are listed one by one.
     """
     start = view.positions[prepared.first_kept.id]
-    messages = {piece.id for piece in pieces if piece.kind != "none"}
-    instructions = [
-        original.kept
-        for original in originals(view.entries[:start], counter)
-        if original.kind == "instruction" and original.kept.entry not in messages
-    ]
+    instructions = [original.kept for original in _instructions(view.entries[:start], pieces, counter)]
     again: list[Item] = []
     pending: list[Item] = []
     end = start - 1
@@ -107,15 +102,30 @@ def nothing(reason: str, before: int, budget: Budget) -> Unchanged | Refused:
     )
 
 
-def fitting(view: View, budget: Budget) -> Callable[[Entry], bool]:
-    """Whether a tail that begins at an entry leaves a quarter of the room (the target, where one is wanted) to the summary."""
+def fitting(view: View, pieces: Sequence[Piece], budget: Budget) -> Callable[[Entry], bool]:
+    """Whether a projection whose tail begins at an entry leaves a quarter of the room (the target, where one is wanted) to the summary."""
     room = min(budget.history_room, budget.target or budget.history_room)
     sizes: dict[str, int] = {}
     tail = 0
     for entry in reversed(view.entries):
         tail += entry_cost(entry, budget.counter)
         sizes[entry.id] = tail
+    costs = {original.kept.entry: original.cost for original in _instructions(view.entries, pieces, budget.counter)}
+    front = 0
+    for entry in view.entries:
+        sizes[entry.id] += front
+        front += costs.get(entry.id, 0)
     return lambda entry: sizes[entry.id] <= room - room // 4
+
+
+def _instructions(entries: Sequence[Entry], pieces: Sequence[Piece], counter: Counter) -> list[Original]:
+    """What of the entries stands in Pi's system prompt, each text once."""
+    messages = {piece.id for piece in pieces if piece.kind != "none"}
+    return [
+        original
+        for original in originals(entries, counter)
+        if original.kind == "instruction" and original.kept.entry not in messages
+    ]
 
 
 def tail_refusal(view: View, prepared: Preparation, budget: Budget) -> Refused | None:

@@ -27,11 +27,11 @@ class _State(msgspec.Struct, omit_defaults=True):
     after: str
     """Id of the entry that was the newest when the checkpoint was made."""
     first_kept: str
-    read_files: tuple[str, ...] = ()
-    modified_files: tuple[str, ...] = ()
+    read_files: list[str] = []
+    modified_files: list[str] = []
     tokens_before: int = 0
     """Pi's own estimate of the context before."""
-    older: tuple[_Older, ...] = ()
+    older: list[_Older] = []
 
 
 def state(
@@ -60,7 +60,7 @@ def state(
             in_tail = in_tail or newest == first_kept
         elif piece.checkpoint is not None and in_tail:
             older.append(_Older(newest, "" if silent else piece.checkpoint.summary))
-    return msgspec.to_builtins(_State(newest, first_kept, *files, tokens_before, tuple(older)))
+    return msgspec.to_builtins(_State(newest, first_kept, *map(list, files), tokens_before, older))
 
 
 def checkpoints(previous: Plan | None, view: View) -> Mapping[str, Sequence[Checkpoint]]:
@@ -79,7 +79,7 @@ def checkpoints(previous: Plan | None, view: View) -> Mapping[str, Sequence[Chec
     found: dict[str, list[Checkpoint]] = {}
     for older in made.older:
         found.setdefault(older.after, []).append(Checkpoint(older.summary, None))
-    newest = Checkpoint(previous.summary, made.first_kept, made.read_files, made.modified_files)
+    newest = Checkpoint(previous.summary, made.first_kept, tuple(made.read_files), tuple(made.modified_files))
     found.setdefault(made.after, []).append(newest)
     return found
 
