@@ -1,35 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from codex_cases import SUMMARY, TURNS, asked, budget, decide, planned, request_of, shown
 
-from firsthand.budget import Budget, Occupancy
 from firsthand.errors import ConfigError
 from firsthand.projection.render import project
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.codex_counting import text_tokens
 from firsthand.strategies.codex_local import CodexLocal
 from firsthand.strategies.codex_texts import COMPACTION_PROMPT, SUMMARY_PREFIX
-from firsthand.strategies.contract import (
-    CompactionRequest,
-    Decision,
-    DueState,
-    Kept,
-    NeedsSummary,
-    Phase,
-    Plan,
-    Refused,
-    Strategy,
-    Summary,
-    SummaryRequest,
-    Synthetic,
-    Trigger,
-    Unchanged,
-)
+from firsthand.strategies.contract import Kept, Plan, Refused, Summary, SummaryRequest, Synthetic, Unchanged
 from firsthand.testing.builders import (
     call,
-    developer,
     filler,
     image,
     injected,
@@ -38,64 +19,10 @@ from firsthand.testing.builders import (
     summary,
     system,
     thought,
-    used,
     user,
     view,
 )
-from firsthand.tokens import EstimateCounter, total_cost
 from firsthand.transcript import Entry, Text, View
-
-estimate = EstimateCounter()
-SUMMARY = f"{SUMMARY_PREFIX}\ndone: a; next: b"
-
-
-def budget(window: int = 272_000, output: int = 8_000, **more: Any) -> Budget:
-    return Budget.of(window, output, counter=estimate, **more)
-
-
-def asked(phase: Phase = "mid_turn", trigger: Trigger = "manual", **more: Any) -> CompactionRequest:
-    return CompactionRequest(trigger=trigger, phase=phase, **more)
-
-
-def decide(
-    history: View,
-    request: CompactionRequest | None = None,
-    *,
-    strategy: Strategy | None = None,
-    limits: Budget | None = None,
-    previous: Plan | None = None,
-    answer: Summary | None = None,
-    occupancy: Occupancy | None = None,
-) -> Decision:
-    """What the strategy decides, the summary already answered."""
-    chosen = strategy or CodexLocal()
-    given = {"handoff": answer or Summary("done: a; next: b")}
-    return chosen.plan(history, limits or budget(), request or asked(), previous, given, occupancy)
-
-
-def planned(history: View, request: CompactionRequest | None = None, **more: Any) -> Plan:
-    decision = decide(history, request, **more)
-    assert isinstance(decision, Plan), decision
-    return decision
-
-
-def request_of(history: View, request: CompactionRequest | None = None, **more: Any) -> SummaryRequest:
-    strategy = more.pop("strategy", None) or CodexLocal()
-    decision = strategy.plan(history, more.pop("limits", None) or budget(), request or asked(), **more)
-    assert isinstance(decision, NeedsSummary), decision
-    return decision.requests[0]
-
-
-def texts(entries: tuple[Entry, ...]) -> list[str]:
-    return ["".join(block.text for block in entry.blocks if isinstance(block, Text)) for entry in entries]
-
-
-def shown(history: View, plan: Plan) -> list[str]:
-    return texts(project(history, plan))
-
-
-TURNS = (user("one"), said("answer one"), user("two"), said("look"), call("read", path="a"), result("c1", "text"))
-
 
 # --- selection --------------------------------------------------------------------------------------------------------------------------------
 
@@ -191,141 +118,6 @@ def test_text_beside_a_tool_result_is_kept_and_the_result_is_not() -> None:
 def test_no_user_message_leaves_just_the_summary() -> None:
     history = view(said("a"), call("read", path="a"), result("c1", "x"))
     assert shown(history, planned(history)) == [SUMMARY]
-
-
-# --- order ------------------------------------------------------------------------------------------------------------------------------------
-
-CONTEXT = (
-    developer(Text("<permissions instructions>p</permissions instructions>", "injected")),
-    injected("# AGENTS.md instructions for /w\nrules", "<environment_context>e</environment_context>"),
-)
-RULES = "# AGENTS.md instructions for /w\nrules<environment_context>e</environment_context>"
-ALLOWED = "<permissions instructions>p</permissions instructions>"
-
-
-@pytest.mark.parametrize(
-    ("phase", "follows", "order"),
-    [
-        ("mid_turn", "2026-09", ["base", "one", ALLOWED, RULES, "two", SUMMARY]),
-        ("pre_turn", "2026-09", ["base", "one", "two", SUMMARY, ALLOWED, RULES]),
-        ("standalone", "2026-09", ["base", "one", "two", SUMMARY, ALLOWED, RULES]),
-        ("mid_turn", "0.171", ["base", "one", ALLOWED, RULES, "two", SUMMARY]),
-        ("pre_turn", "0.171", ["base", "one", ALLOWED, RULES, "two", SUMMARY]),
-        ("standalone", "0.171", ["base", "one", ALLOWED, RULES, "two", SUMMARY]),
-    ],
-)
-def test_where_the_client_s_context_stands(phase: Phase, follows: Any, order: list[str]) -> None:
-    history = view(system("base"), *CONTEXT, *TURNS)
-    assert shown(history, planned(history, asked(phase), strategy=CodexLocal(follows=follows))) == order
-
-
-def test_a_switch_of_the_model_has_the_order_of_a_turn_s_start() -> None:
-    history = view(*CONTEXT, *TURNS, said(filler(200)))
-    plan = planned(history, asked("pre_turn", "model_context_downshift"))
-    assert shown(history, plan) == ["one", "two", SUMMARY, ALLOWED, RULES]
-
-
-def test_the_context_stands_before_the_summary_where_no_user_message_is() -> None:
-    history = view(*CONTEXT, said("a"), call("read", path="a"), result("c1", "x" * 4_000))
-    assert shown(history, planned(history)) == [ALLOWED, RULES, SUMMARY]
-
-
-def test_an_incoming_prompt_is_not_covered_and_comes_last() -> None:
-    history = view(*CONTEXT, *TURNS, said("done"), user("new"))
-    plan = planned(history, asked("pre_turn"))
-    assert plan.cutoff == "e9"
-    assert shown(history, plan) == ["one", "two", SUMMARY, ALLOWED, RULES, "new"]
-
-
-def test_of_several_waiting_prompts_only_the_newest_is_coming_in() -> None:
-    history = view(*TURNS, user("unanswered"), injected("<turn_aborted>\nx\n</turn_aborted>"), user("new"))
-    plan = planned(history, asked("pre_turn"))
-    assert shown(history, plan) == ["one", "two", "unanswered", SUMMARY, "<turn_aborted>\nx\n</turn_aborted>", "new"]
-
-
-def test_what_was_typed_while_tools_ran_is_taken_after_the_compaction() -> None:
-    history = view(*TURNS, user("steer"), user("more"))
-    plan = planned(history, asked("mid_turn"))
-    assert shown(history, plan) == ["one", "two", SUMMARY, "steer", "more"]
-
-
-def test_context_that_comes_in_with_the_prompt_is_not_shown_twice() -> None:
-    history = view(*CONTEXT, *TURNS, said("done"), *CONTEXT, user("new"))
-    assert shown(history, planned(history, asked("pre_turn"))) == ["one", "two", SUMMARY, ALLOWED, RULES, "new"]
-
-
-def test_repeated_instructions_are_shown_once() -> None:
-    history = view(
-        system("base"), system("base"), developer("rule"), *TURNS, developer("rule"), system("late"), said("b")
-    )
-    assert shown(history, planned(history)) == ["base", "one", "rule", "late", "two", SUMMARY]
-
-
-def test_newer_settings_take_the_place_of_what_they_change() -> None:
-    def settings(**parts: str) -> Entry:
-        return injected(*(f"<{name}>{text}</{name}>" for name, text in parts.items()), role="developer")
-
-    history = view(
-        settings(mode="plan", skills="s"), *TURNS, settings(mode="default"), said("b"), settings(other="o"), said("c")
-    )
-    assert shown(history, planned(history)) == [
-        "one",
-        "<mode>default</mode><skills>s</skills>",
-        "<other>o</other>",
-        "two",
-        SUMMARY,
-    ]
-    assert planned(history).items[1] == Kept("e1", None, {0: "<mode>default</mode>"})
-    again = view(settings(mode="plan"), *TURNS, settings(mode="default"), said("b"))
-    assert planned(again).items[1] == Kept("e8")
-
-
-def test_reminders_of_one_name_are_not_taken_for_settings() -> None:
-    history = view(
-        injected("<note>1</note>"),
-        injected("<note>2</note>"),
-        user("one"),
-        said("a"),
-        injected("<note>3</note>"),
-        said("b"),
-    )
-    assert shown(history, planned(history)) == ["<note>1</note>", "<note>2</note>", "one", SUMMARY]
-
-
-def test_an_environment_sent_again_is_kept_where_it_first_stood() -> None:
-    def environment(cwd: str) -> Entry:
-        return injected(f"<environment_context>{cwd}</environment_context>")
-
-    history = view(environment("/a"), *TURNS, environment("/b"), user("three"), said("b"))
-    assert shown(history, planned(history)) == [
-        "one",
-        "two",
-        "<environment_context>/b</environment_context>",
-        "three",
-        SUMMARY,
-    ]
-
-
-def test_what_a_client_put_beside_the_first_prompt_stays_even_without_the_prompt() -> None:
-    first = user(Text("<system-reminder>r</system-reminder>", "injected"), "one")
-    history = view(first, said("a"), user("two"), said("b"))
-    assert planned(history).items[0] == Kept("e1")
-    small = planned(history, strategy=CodexLocal(user_message_tokens=1))
-    assert small.items[:2] == (Kept("e1", (0,)), Kept("e3"))
-
-
-def test_a_plain_first_developer_message_is_the_base_instructions_of_0_171() -> None:
-    history = view(developer(Text("You are helpful.", "injected")), *CONTEXT, *TURNS)
-    order = ["You are helpful.", "one", ALLOWED, RULES, "two", SUMMARY]
-    assert shown(history, planned(history, strategy=CodexLocal(follows="0.171"))) == order
-    assert shown(history, planned(history))[0] == "one"
-
-
-def test_a_step_that_waits_for_results_stays_whole() -> None:
-    history = view(*TURNS, said("next", call("read", path="b")))
-    plan = planned(history, asked("standalone"))
-    assert plan.cutoff == "e6"
-    assert shown(history, plan) == ["one", "two", SUMMARY, "next"]
 
 
 # --- chains of compactions --------------------------------------------------------------------------------------------------------------------
@@ -525,125 +317,6 @@ def test_a_prompt_that_alone_is_too_big_is_named() -> None:
 def test_an_empty_session_is_unchanged() -> None:
     for phase in ("mid_turn", "pre_turn", "standalone"):
         assert isinstance(decide(View(()), asked(phase)), Unchanged)
-
-
-# --- triggers ---------------------------------------------------------------------------------------------------------------------------------
-
-
-def due(
-    tokens: int, strategy: Strategy | None = None, limits: Budget | None = None, prefix: int = 0, **state: Any
-) -> str | None:
-    return (strategy or CodexLocal()).due(Occupancy(tokens, prefix=prefix), limits or budget(), DueState(**state))
-
-
-def test_it_fires_at_nine_tenths_of_the_window() -> None:
-    assert [due(tokens) for tokens in (244_799, 244_800)] == [None, "automatic"]
-    assert [due(tokens, phase="mid_turn") for tokens in (244_799, 244_800)] == [None, "automatic"]
-    assert due(300_000, auto=False) is None
-
-
-def test_it_fires_above_the_input_limit_since_nothing_above_it_may_be_sent() -> None:
-    asks_much = budget(output=32_000)
-    assert asks_much.input_limit == 237_952
-    assert [due(tokens, limits=asks_much) for tokens in (237_952, 237_953)] == [None, "automatic"]
-
-
-def test_the_user_s_limit_lowers_the_threshold() -> None:
-    assert [due(tokens, CodexLocal(model_auto_compact_token_limit=20_000)) for tokens in (19_999, 20_000)] == [
-        None,
-        "automatic",
-    ]
-    assert due(244_800, CodexLocal(model_auto_compact_token_limit=250_000)) == "automatic"
-    assert [due(tokens, limits=budget(threshold=20_000)) for tokens in (19_999, 20_000)] == [None, "automatic"]
-
-
-def test_body_scope_does_not_count_the_prefix() -> None:
-    body = CodexLocal(model_auto_compact_token_limit_scope="body_after_prefix", model_auto_compact_token_limit=10_000)
-    assert [due(tokens, body, prefix=50_000) for tokens in (59_999, 60_000)] == [None, "automatic"]
-    # Before the first compaction what is sent beside the messages is all that is known of the prefix.
-    assert [due(tokens, body, budget(fixed=3_000)) for tokens in (12_999, 13_000)] == [None, "automatic"]
-
-
-def test_a_smaller_model_is_switched_to_by_its_own_limits_strictly() -> None:
-    small = budget(100_000, 1_000)
-    assert [due(tokens, limits=small, previous_window=272_000) for tokens in (90_000, 90_001)] == [
-        "automatic",
-        "model_context_downshift",
-    ]
-    assert due(90_001, limits=small, previous_window=272_000, phase="mid_turn") == "automatic"
-    assert due(90_001, limits=small, previous_window=100_000) == "automatic"
-    assert due(80_000, limits=small, previous_window=272_000) is None
-    body = CodexLocal(model_auto_compact_token_limit_scope="body_after_prefix")
-    assert [due(tokens, body, small, 50_000, previous_window=272_000) for tokens in (94_999, 95_000)] == [
-        None,
-        "model_context_downshift",
-    ]
-
-
-def test_histories_that_another_model_cannot_read_are_compacted_at_any_size() -> None:
-    assert due(10, previous_compatibility="a", compatibility="b") == "model_context_downshift"
-    assert due(10, previous_compatibility="a", compatibility="a") is None
-    assert due(10, previous_compatibility=None, compatibility="b") is None
-    assert due(10, previous_compatibility="a", compatibility=None) is None
-    assert due(10, previous_compatibility="a", compatibility="b", phase="mid_turn") is None
-    plan = planned(view(*TURNS, said(filler(400))), asked("pre_turn", "model_context_downshift"))
-    assert plan.trigger == "model_context_downshift", "the plan does not gate what `due` decided"
-
-
-def test_without_automatic_compaction_only_what_cannot_be_sent_is_switched() -> None:
-    small = budget(100_000, 20_000)
-    assert due(small.input_limit, limits=small, previous_window=272_000, auto=False) is None
-    assert due(small.input_limit + 1, limits=small, previous_window=272_000, auto=False) == "model_context_downshift"
-
-
-def test_after_a_turn_only_with_a_threshold() -> None:
-    assert due(270_000, phase="standalone") is None
-    half = CodexLocal(model_post_turn_compact_threshold_percent=50)
-    assert [due(tokens, half, phase="standalone") for tokens in (129_199, 129_200)] == [None, "automatic"]
-
-
-def test_an_automatic_plan_is_gated_like_the_trigger() -> None:
-    automatic = asked(trigger="automatic")
-
-    def history(reported: int) -> View:
-        # The result, with the id of its call, is three bytes and so one token after the newest response.
-        return view(user("one"), said("a" * 400, usage=used(reported, 10)), call("read", path="a"), result("c1", "x"))
-
-    below, reached = history(244_788), history(244_789)
-    assert decide(below, automatic) == Unchanged("244,799 tokens are under the limit of 244,800")
-    assert isinstance(decide(reached, automatic), Plan)
-    assert decide(reached, asked(trigger="automatic", auto=False)) == Unchanged("automatic compaction is off")
-    assert isinstance(decide(reached, automatic, occupancy=Occupancy(244_799)), Unchanged), (
-        "who knows better is believed"
-    )
-    assert isinstance(decide(below, automatic, occupancy=Occupancy(244_800)), Plan)
-
-
-def test_after_a_compaction_the_estimate_stands_for_the_usage() -> None:
-    limits = budget(output=1_000)
-    first = planned(view(*TURNS), limits=limits)
-    assert first.state == {"window_number": 1, "last_usage_total": 1 + 1 + text_tokens(SUMMARY)}
-    automatic = asked("pre_turn", "automatic")
-    grown = view(*TURNS, said("b"), user("new"))
-    assert decide(grown, automatic, previous=first, limits=limits) == Unchanged(
-        "122 tokens are under the limit of 244,800"
-    )
-
-
-def test_the_prefix_of_body_scope_is_the_input_of_the_window_s_first_response() -> None:
-    body = CodexLocal(model_auto_compact_token_limit_scope="body_after_prefix", model_auto_compact_token_limit=100)
-    automatic = asked(trigger="automatic")
-    history = view(user("x" * 400), said("a", usage=used(60, 10)), user("b"), said("c" * 40, usage=used(140, 19)))
-    assert decide(history, automatic, strategy=body) == Unchanged("159 tokens are under the limit of 100")
-    more = view(user("x" * 400), said("a", usage=used(60, 10)), user("b"), said("c" * 400, usage=used(140, 20)))
-    assert isinstance(decide(more, automatic, strategy=body), Plan)
-
-
-def test_sizes_are_counted_by_the_budget_s_counter() -> None:
-    history = view(*TURNS, said(filler(1_000)))
-    plan = planned(history, limits=budget(fixed=500))
-    assert plan.tokens_before == total_cost(history.entries, estimate) + 500
-    assert plan.tokens_after == total_cost(project(history, plan), estimate) + 500
 
 
 def test_options() -> None:
