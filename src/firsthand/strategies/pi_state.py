@@ -60,7 +60,8 @@ def state(
             in_tail = in_tail or newest == first_kept
         elif piece.checkpoint is not None and in_tail:
             older.append(_Older(newest, "" if silent else piece.checkpoint.summary))
-    return msgspec.to_builtins(_State(newest, first_kept, *map(list, files), tokens_before, older))
+    read, modified = files
+    return msgspec.to_builtins(_State(newest, first_kept, list(read), list(modified), tokens_before, older))
 
 
 def checkpoints(previous: Plan | None, view: View) -> Mapping[str, Sequence[Checkpoint]]:
