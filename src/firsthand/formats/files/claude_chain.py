@@ -16,7 +16,7 @@ from .claude_blocks import INTERRUPTED, assistant_blocks, usage_of, user_blocks
 from .claude_drafts import Compaction, Conversation, Draft
 from .claude_links import linked
 from .claude_markers import marker_of, preserved_lines
-from .records import Tally, record_of, string_of
+from .records import Names, Tally, record_of, string_of
 
 __all__ = ["Chain"]
 
@@ -33,6 +33,7 @@ class Chain:
         """The newest line of the conversation, or the one that a `last-prompt` record after it names."""
         self._responses: dict[str, int] = {}
         self._seen: dict[str, int] = {}
+        self._names = Names()
         self._said: dict[str, int] = {}
         """What was typed since the last response, and the draft that says it."""
         self._preserved: frozenset[str] = frozenset()
@@ -78,14 +79,13 @@ class Chain:
         value = record.value
         uuid = string_of(value.get("uuid"))
         if uuid is None:
-            return record.line
+            return self._names.give(None, record.line)
         parent = value.get("parentUuid")
         content = hash(encode([parent, value.get("message"), value.get("attachment"), value.get("content")]))
-        if uuid in self._seen:
-            if self._seen[uuid] == content:
-                self.tally.left_out["repeated line"] += 1
-                return None
-            uuid = f"{uuid}#{record.line}"
+        if uuid in self._seen and self._seen[uuid] == content:
+            self.tally.left_out["repeated line"] += 1
+            return None
+        uuid = str(self._names.give(uuid, record.line))
         self._seen[uuid] = content
         self.conversation.above[uuid] = parent if isinstance(parent, str) else None
         self.tip = uuid

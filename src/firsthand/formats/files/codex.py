@@ -14,7 +14,7 @@ from .base import Input, Record, entry_id, json_records
 from .codex_compactions import Originals, marker_of
 from .codex_items import FORMAT, OPAQUE, TYPES, entry_of
 from .codex_typed import Typed
-from .records import Tally, count, first_records, has_keys, record_of, string_of
+from .records import Names, Tally, count, first_records, has_keys, record_of, string_of
 from .values import media_of
 
 __all__ = ["CodexReader"]
@@ -92,7 +92,7 @@ class _Thread:
         self._id = string_of(self._meta.get("id")) or f"{FORMAT}-{string_of(first.get('timestamp')) or 'unnamed'}"
         self._forked_from: str | None = None
         self._path: list[int] = []
-        self._used: set[str] = set()
+        self._names = Names()
         self._originals = Originals()
         self._model: str | None = None
         self._window: int | None = None
@@ -138,7 +138,7 @@ class _Thread:
             return
         entry = entry_of(
             item,
-            id=self._entry_id(item, line),
+            id=self._entry_id(string_of(item.get("id")), line),
             typed=self._typed,
             line=line,
             model=self._model,
@@ -149,13 +149,8 @@ class _Thread:
         self._append(entry)
         self._originals.add(item, entry.id)
 
-    def _entry_id(self, item: dict[str, Any], line: int) -> str:
-        native = string_of(item.get("id"))
-        made = entry_id(self._id, native or line)
-        if made in self._used:
-            made = entry_id(self._id, f"{native}#{line}")
-        self._used.add(made)
-        return made
+    def _entry_id(self, native: str | None, line: int) -> str:
+        return entry_id(self._id, self._names.give(native, line))
 
     def _append(self, entry: Entry) -> None:
         self._path.append(len(self.entries))
@@ -169,7 +164,7 @@ class _Thread:
     def _event(self, event: dict[str, Any], line: int, time: str | None) -> None:
         kind = event.get("type")
         if line in self._typed.only_events and kind == "user_message":
-            entry = _typed_entry(event, entry_id(self._id, line), line, time)
+            entry = _typed_entry(event, self._entry_id(None, line), line, time)
             self._append(msgspec.structs.replace(entry, parent=self._newest(), sequence=len(self.entries)))
             self._rescued += 1
             return

@@ -171,23 +171,27 @@ def _lists(source: Input) -> _Lists:
 def _find(source: Input) -> _Lists:
     if source.head.startswith("["):
         document = read_document(source.data, depth=1)
-        return _Lists(_of_array(document.value), document.damaged)
+        found, strange = _of_array(document.value)
+        return _Lists(found, document.damaged + strange)
+    first = first_records(source, 8)
+    if sum(_is_message(record) or "messages" in record or "input" in record for record in first) * 2 > len(first):
+        lists = _of_lines(source)
+        if lists.found:
+            return lists
     if not source.head.startswith("{"):
         return _Lists([], [])
-    first = first_records(source, 3)
-    if first and all(_is_message(record) or _body(record) for record in first):
-        return _of_lines(source)
     document = read_document(source.data, depth=2, arrays=("messages", "input"))
-    body = _body(record_of(document.value))
-    return _Lists([body] if body else [], document.damaged)
+    body, strange = _body(record_of(document.value))
+    return _Lists([body] if body else [], document.damaged + strange)
 
 
-def _of_array(value: Any) -> list[_List]:
-    messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-    if messages and all(map(_is_message, messages)):
-        return [_List(messages)]
-    bodies = [body for item in messages if (body := _body(item))]
-    return bodies if len(bodies) == len(messages) else []
+def _of_array(value: Any) -> tuple[list[_List], list[Damage]]:
+    items = value if isinstance(value, list) else []
+    messages, strange = _messages(items)
+    if messages:
+        return [_List(messages)], strange
+    bodies = [body for item in items if (body := _body(record_of(item))[0])]
+    return (bodies, []) if len(bodies) * 2 > len(items) else ([], [])
 
 
 def _of_lines(source: Input) -> _Lists:
@@ -198,13 +202,29 @@ def _of_lines(source: Input) -> _Lists:
     for record in records:
         if _is_message(record.value):
             messages.append(record.value)
-        elif body := _body(record.value):
+            continue
+        body, damaged = _body(record.value)
+        strange += [Damage(record.line, damage.reason) for damage in damaged]
+        if body:
             found.append(body)
         else:
             strange.append(Damage(record.line, "a JSON object that is no message"))
     if messages:
         found.insert(0, _List(messages))
     return _Lists(found, sorted(records.damaged + strange, key=lambda damage: damage.line))
+
+
+def _messages(items: list[Any]) -> tuple[list[dict[str, Any]], list[Damage]]:
+    """The messages of a list that is one, that is, most of whose items are; the other items are damage."""
+    messages = [item for item in items if isinstance(item, dict) and _is_message(item)]
+    if len(messages) * 2 <= len(items):
+        return [], []
+    strange = [
+        Damage(number, f"item {number} of the list is no message")
+        for number, item in enumerate(items, start=1)
+        if not (isinstance(item, dict) and _is_message(item))
+    ]
+    return messages, strange
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
@@ -218,13 +238,14 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _body(value: dict[str, Any]) -> _List | None:
+def _body(value: dict[str, Any]) -> tuple[_List | None, list[Damage]]:
+    """The list in a request body, if `value` is one."""
     for name in ("messages", "input"):
         given = value.get(name)
         if name == "input" and isinstance(given, str) and "model" in value:
-            return _List([{"role": "user", "content": given}], value)
-        if isinstance(given, list) and given:
-            messages = [item for item in given if isinstance(item, dict)]
-            if len(messages) == len(given) and all(map(_is_message, messages)):
-                return _List(messages, value)
-    return None
+            return _List([{"role": "user", "content": given}], value), []
+        if isinstance(given, list):
+            messages, strange = _messages(given)
+            if messages:
+                return _List(messages, value), strange
+    return None, []

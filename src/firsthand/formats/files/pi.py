@@ -13,7 +13,7 @@ from ...transcript import Damage, Entry, Marker, Transcript
 from .base import Input, Record, entry_id, json_records
 from .branches import arrival_order
 from .pi_messages import FORMAT, custom_entry, message_entry, summary_entry
-from .records import Tally, count, extra_of, first_records, iso_time, record_of, string_of
+from .records import Names, Tally, count, extra_of, first_records, iso_time, record_of, string_of
 
 __all__ = ["PiReader"]
 
@@ -95,7 +95,9 @@ class _Session:
         self.session = string_of(self.header.get("id")) or f"{FORMAT}-{iso_time(first.get('timestamp')) or 'unnamed'}"
         self._at: dict[str, int] = {}
         self._parents: list[int | None] = self._links()
-        self._compactions: list[int] = []
+        self._names = Names()
+        self._compactions: dict[int, str] = {}
+        """The id of the marker for each compaction."""
         self._title: str | None = None
         self._init: dict[str, Any] = {}
 
@@ -123,12 +125,10 @@ class _Session:
         value, line = record.value, record.line
         kind = value.get("type")
         native = string_of(value.get("id"))
-        if native is not None and self._at.get(native) != position:
-            if self.records[self._at[native]].value == value:
-                self.tally.left_out["repeated line"] += 1
-                return
-            native = f"{native}#{line}"
-        made = entry_id(self.session, native or line)
+        if native is not None and self._at.get(native) != position and self.records[self._at[native]].value == value:
+            self.tally.left_out["repeated line"] += 1
+            return
+        made = entry_id(self.session, self._names.give(native, line))
         entry: Entry | None = None
         match kind:
             case "message":
@@ -148,7 +148,7 @@ class _Session:
                     extra=extra_of(value, frozenset({"type", "id", "parentId", "timestamp", "summary"})),
                 )
             case "compaction":
-                self._compactions.append(position)
+                self._compactions[position] = made
             case "session_info" | "title" | "title_change":
                 self._title = string_of(value.get("name")) or string_of(value.get("title")) or self._title
                 self.tally.left_out[kind] += 1
@@ -217,7 +217,7 @@ class _Session:
         record = self.records[position]
         value = record.value
         native = string_of(value.get("id"))
-        made = entry_id(self.session, native or record.line)
+        made = self._compactions[position]
         time = iso_time(value.get("timestamp"))
         above = self._parents[position]
         path = self._path_to(above)
@@ -226,7 +226,7 @@ class _Session:
         if text := string_of(value.get("summary")):
             summary = summary_entry(
                 text,
-                id=entry_id(self.session, f"{native or record.line}#summary"),
+                id=entry_id(self.session, f"{made}#summary"),
                 time=time,
                 line=record.line,
                 native=native,

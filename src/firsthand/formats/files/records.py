@@ -14,7 +14,7 @@ from ...errors import EmptySessionError
 from ...transcript import Damage
 from .base import Input
 
-__all__ = ["Tally", "count", "extra_of", "first_records", "iso_time", "record_of", "string_of"]
+__all__ = ["Names", "Tally", "count", "extra_of", "first_records", "has_keys", "iso_time", "record_of", "string_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,6 +83,23 @@ def iso_time(value: Any) -> str | None:
     milliseconds = value if value > 1e11 else value * 1000
     moment = _EPOCH + timedelta(milliseconds=round(milliseconds))
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Names:
+    """Names for the entries of one session, none given twice: the client's own id, else the line, else both and a number."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def give(self, native: str | None, line: int) -> str | int:
+        """The name of a record that its client calls `native` and that stands on `line`."""
+        name: str | int = native or line
+        number = 1
+        while str(name) in self._taken:
+            number += 1
+            name = f"{native or 'line'}#{line}.{number}"
+        self._taken.add(str(name))
+        return name
 
 
 @dataclass
