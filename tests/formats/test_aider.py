@@ -85,7 +85,7 @@ def test_an_input_with_empty_lines_and_two_inputs_in_a_row() -> None:
 
 
 def test_a_notice_of_several_lines() -> None:
-    output = "==== test session starts ====\nplatform linux\n\n>       assert x\nE       assert False\n    \n==== 1 failed ===="
+    output = "==== test session starts ====\nplatform linux\ncode   \n\n>       assert x\nE       assert False\n    \n==== 1 failed ===="
     (found,) = Written().start().input("/run pytest").notice(output).notice("Add the output?").prose("I see").read()
     assert shapes(found) == [
         ("user", "/run pytest"),

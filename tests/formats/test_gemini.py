@@ -185,6 +185,13 @@ def test_an_output_that_a_later_copy_masks_stays() -> None:
     ]
 
 
+def test_an_output_that_a_message_masks_stays() -> None:
+    found = read(
+        log(user("q"), said("a", "t", call("c", "long output")), user("r", [answer("c", "[masked]")]), said("b", "e"))
+    )
+    assert shapes(found)[2] == ("tool", ("result", "c", "long output"))
+
+
 RESUMED = (
     history(CONTEXT),
     user("q"),
@@ -212,6 +219,30 @@ def test_resuming_is_no_compaction() -> None:
         ("tool", ("result", "c", "out")),
         ("user", "q2"),
         ("assistant", "end"),
+    ]
+
+
+def test_resuming_on_another_day_is_no_compaction() -> None:
+    """Then the client's own text about the environment is another one; it is added where it arrived."""
+    today = {"id": "ctx2", "type": "user", "content": [{"text": "<session_context>\ntoday"}]}
+    found = read(
+        log(
+            history(CONTEXT),
+            user("q"),
+            said("a", "t"),
+            HEAD,
+            history(today),
+            history(today, user("q"), said("a", "t")),
+            user("q2"),
+        )
+    )
+    assert found.markers == ()
+    assert [s[1] for s in shapes(found)] == [
+        "injected: <session_context>\nenv",
+        "q",
+        "t",
+        "injected: <session_context>\ntoday",
+        "q2",
     ]
 
 

@@ -137,6 +137,11 @@ def test_calls_that_have_no_result_yet() -> None:
     assert transcript.entries[1].status == "incomplete"
 
 
+def test_an_output_is_taken_whatever_the_status_says() -> None:
+    made = Builder().user("go").assistant(tool("c1", "so far", status="hovering"), tool("c2", None, status="hovering"))
+    assert shapes(made.read())[2] == ("tool", ("result", "c1", "so far"))
+
+
 def test_failed_and_stopped_calls() -> None:
     made = Builder().user("go")
     stopped = {"interrupted": True, "output": "so far"}

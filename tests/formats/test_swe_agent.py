@@ -130,6 +130,11 @@ def test_what_follows_a_response_without_an_action_is_injected() -> None:
     assert shapes(read(encoded(history)))[1:] == [("assistant", "I forgot"), ("user", "injected: your format is wrong")]
 
 
+def test_an_interruption_is_no_observation() -> None:
+    history = [user("task"), acts("a", "ls\n"), user("out of time", extra={"interrupt_type": "TimeExceeded"})]
+    assert shapes(read(encoded(history)))[2] == ("user", "injected: out of time")
+
+
 def test_an_observation_that_a_history_processor_shortened() -> None:
     """As IM-12: the full one is the original."""
     first, second = acts("a", "cat big"), acts("b", "ls")
