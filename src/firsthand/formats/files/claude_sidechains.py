@@ -12,7 +12,7 @@ from typing import Any
 from ...codec import decode
 from ...transcript import Block, Text, ToolCall, ToolResult
 from .base import Record
-from .claude_blocks import user_blocks
+from .claude_blocks import assistant_blocks, user_blocks
 from .claude_drafts import Conversation
 from .records import record_of, string_of
 
@@ -56,22 +56,24 @@ class _Known:
 
     def __init__(self, main: Conversation) -> None:
         self.lines = main.above.keys()
-        self.responses = {draft.group for draft in main.drafts if draft.group}
-        self.results: set[str] = set()
+        self.responses = {draft.group: draft.blocks for draft in main.drafts if draft.group}
+        self.results: dict[str, ToolResult] = {}
         self.texts: set[str] = set()
         for draft in main.drafts:
             if draft.role != "assistant":
-                self.results.update(block.call_id for block in draft.blocks if isinstance(block, ToolResult))
+                self.results.update((block.call_id, block) for block in draft.blocks if isinstance(block, ToolResult))
                 self.texts.add(_text(draft.blocks))
 
     def holds(self, value: dict[str, Any]) -> bool:
-        """Whether the ids of this line show that it repeats one of the main conversation."""
-        message = record_of(value.get("message"))
-        if value.get("uuid") in self.lines or message.get("id") in self.responses:
+        """Whether the ids of this line show that it repeats one of the main conversation, and all of it is there."""
+        if value.get("uuid") in self.lines:
             return True
-        content = message.get("content")
-        called = [record_of(block).get("tool_use_id") for block in content] if isinstance(content, list) else []
-        return any(call in self.results for call in called if isinstance(call, str))
+        message = record_of(value.get("message"))
+        response = self.responses.get(string_of(message.get("id")) or "")
+        if response is not None:
+            return all(block in response for block in assistant_blocks(message.get("content")))
+        results = [block for block in user_blocks(message.get("content")) if isinstance(block, ToolResult)]
+        return bool(results) and all(self.results.get(block.call_id) == block for block in results)
 
     def says(self, value: dict[str, Any]) -> bool:
         """Whether the main conversation has a user text like this one."""

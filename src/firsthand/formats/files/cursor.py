@@ -12,7 +12,7 @@ from typing import Any
 from ...transcript import Block, Entry, Source, Text, Transcript, chained
 from .base import Input, entry_id, json_records
 from .chat_messages import content_blocks
-from .records import Tally, first_records, has_keys, record_of
+from .records import Names, Tally, first_records, has_keys, record_of
 from .values import made_id
 
 __all__ = ["CursorReader"]
@@ -45,6 +45,7 @@ class CursorReader:
         # The opening never changes while the file grows, but two sessions may share it, so the name counts as well.
         session = made_id(_FORMAT, source.name.removesuffix(".gz"), record_of(found[0].value) if found else "")
         entries: list[Entry] = []
+        names = Names()
         for record in found:
             role = record.value.get("role")
             if role not in ("user", "assistant") or not _is_message(record.value):
@@ -55,7 +56,7 @@ class CursorReader:
             if blocks:
                 entries.append(
                     Entry(
-                        id=entry_id(session, record.line),
+                        id=entry_id(session, names.give(None, record.line)),
                         role="user" if role == "user" else "assistant",
                         blocks=blocks,
                         source=Source(_FORMAT, line=record.line),

@@ -105,6 +105,9 @@ class MessagesReader:
             EmptySessionError: no message could be read.
         """
         lists = _lists(source)
+        if not lists.found:
+            # Too little of it is left to tell what it is, but whoever names the format gets what there is.
+            lists = _of_lines(source)
         damaged = list(lists.damaged)
         out = [
             transcript
