@@ -452,6 +452,17 @@ def test_a_sub_agent_that_replays_its_parent_repeats_nothing() -> None:
     assert (said_all["go"], said_all["Yes."]) == (1, 1)
 
 
+def test_what_only_shares_an_id_with_the_parent_is_no_replay() -> None:
+    """As when a damaged mark made one line of a sub-agent's response the parent's."""
+    side = {"isSidechain": True}
+    data = as_bytes(
+        user("s1", None, "look", **side),
+        said("s2", "s1", "x1", "I look."),
+        said("s3", "s2", "x1", call("Read", "d1"), **side),
+    )
+    assert sorted(all_texts(READER.read(Input("test", data)))) == ["I look.", "look", "{}"]
+
+
 def test_a_sub_agents_own_file_names_its_parent() -> None:
     side = {"isSidechain": True, "agentId": "a1b2"}
     t = read(READER, user("x1", None, "look", **side), said("x2", "x1", "m", "Seen.", **side))
@@ -572,6 +583,13 @@ def test_one_broken_line_of_a_thousand_costs_one_line() -> None:
     assert len(t.entries) == 999
     assert len(t.path()) == 999
     assert [damage.line for damage in t.damaged] == [400]
+
+
+def test_a_line_behind_a_run_of_nulls_is_read() -> None:
+    """As after a crash: the file system left NULs where lines were, and the client went on behind them."""
+    t = read(READER, user("u", None, "one"), b"\x00" * 500 + as_bytes(user("v", "u", "two")))
+    assert texts(t) == ["one", "two"]
+    assert [(damage.line, damage.reason) for damage in t.damaged] == [(2, "500 NUL bytes stood before its object")]
 
 
 def test_a_lone_surrogate_survives() -> None:

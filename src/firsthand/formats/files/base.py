@@ -141,12 +141,16 @@ class json_records:  # noqa: N801 - used like a function: `for record in (record
                 )
 
     def _rescue(self, number: int, line: bytes, reason: str) -> Iterator[Record]:
-        """The objects of a line that is not one JSON value; the line counts as damaged unless they are all there is."""
+        """The objects of a line that is not one JSON value; the line counts as damaged unless they are all there is.
+
+        A crash can leave a run of NULs where lines were lost, and the next line is written right behind it.
+        """
         import json
 
         text = line.decode("utf-8", "replace")
         decoder = json.JSONDecoder()
-        at = 0
+        at = len(text) - len(text.lstrip(" \t\r\x00"))
+        nulls = "\x00" in text[:at]
         found: list[Record] = []
         while at < len(text) and text[at] == "{":
             try:
@@ -158,6 +162,8 @@ class json_records:  # noqa: N801 - used like a function: `for record in (record
                 at += 1
         if at < len(text) or not found:
             self.damaged.append(Damage(line=number, reason=reason))
+        elif nulls:
+            self.damaged.append(Damage(line=number, reason=f"{at:,} NUL bytes stood before its object"))
         elif "�" in text and b"\xef\xbf\xbd" not in line:
             self.damaged.append(Damage(line=number, reason="bytes that are not UTF-8 were replaced"))
         yield from found
