@@ -588,7 +588,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, package: str) -> Non
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    for name in ("app", "sending"):
+    for name in ("serving", "app", "sending"):
         monkeypatch.delitem(sys.modules, f"firsthand.testing.server.{name}", raising=False)
     with pytest.raises(MissingExtraError, match=r"firsthand\[testing\]"):
         FakeServer().start()

@@ -315,7 +315,7 @@ REPLIES = st.builds(
 
 
 @given(REPLIES, st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_reply_comes_through_each_sdk(
     server: FakeServer, gpt: Any, claude: Any, reply: Reply, stream: bool
 ) -> None:

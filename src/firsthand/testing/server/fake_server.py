@@ -7,13 +7,16 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from ...errors import ConfigError, FirsthandError, MissingExtraError
 from ...tokens import Counter
 from .received import Received
 from .script import Answer, Lane
 from .settings import AnswerFunction, Settings
+
+if TYPE_CHECKING:
+    from .serving import HttpServer
 
 __all__ = ["FakeServer"]
 
@@ -90,7 +93,7 @@ class FakeServer:
         )
         self._host = host
         self._port = port
-        self._server: Any = None
+        self._server: HttpServer | None = None
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
@@ -133,33 +136,17 @@ class FakeServer:
         if self._thread is not None:
             raise ConfigError("a fake model server starts once; make another one")
         try:
-            import uvicorn
-
-            from .app import build_app
+            from .serving import HttpServer
         except ImportError as error:
             if (error.name or "").partition(".")[0] not in ("uvicorn", "starlette"):
                 raise
             raise MissingExtraError("the fake model server", "testing") from None
         listening = self._listen()
         self._port = listening.getsockname()[1]
-        config = uvicorn.Config(
-            build_app(self._settings),
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="on",
-            log_config=None,
-            # A broken stream is what the script asked for, not something to report.
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            # A client that pauses must not find its connection closed under the next request.
-            timeout_keep_alive=600,
-            timeout_graceful_shutdown=2,
+        self._server = HttpServer(self._settings)
+        self._thread = threading.Thread(
+            target=self._run, args=(self._server, listening), name="fake model server", daemon=True
         )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, args=(listening,), name="fake model server", daemon=True)
         self._thread.start()
         if not self._settings.serving.wait(_PATIENCE) or self._failure is not None:
             self.stop()
@@ -170,17 +157,17 @@ class FakeServer:
 
     def stop(self) -> None:
         """Stops the server: streams in progress break off. Takes at most some seconds; a second call does nothing."""
-        thread = self._thread
-        if thread is None or not thread.is_alive():
+        thread, server = self._thread, self._server
+        if thread is None or server is None or not thread.is_alive():
             return
         loop, stopping = self._settings.loop, self._settings.stopping
         if loop is not None and stopping is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended by itself
                 loop.call_soon_threadsafe(stopping.set)
-        self._server.should_exit = True
+        server.should_exit = True
         thread.join(_PATIENCE)
         if thread.is_alive():
-            self._server.force_exit = True
+            server.force_exit = True
             thread.join(_PATIENCE)
 
     def __enter__(self) -> Self:
@@ -202,9 +189,9 @@ class FakeServer:
                 f"cannot listen at {self._host}:{self._port}: {error.strerror or error}; choose another port, or 0 for a free one"
             ) from error
 
-    def _run(self, listening: socket.socket) -> None:
+    def _run(self, server: HttpServer, listening: socket.socket) -> None:
         try:
-            self._server.run(sockets=[listening])
+            server.run(sockets=[listening])
         except BaseException as error:  # the thread's end is the test's business, not the interpreter's
             self._failure = error
         finally:
