@@ -150,7 +150,7 @@ class json_records:  # noqa: N801 - used like a function: `for record in (record
         text = line.decode("utf-8", "replace")
         decoder = json.JSONDecoder()
         at = len(text) - len(text.lstrip(" \t\r\x00"))
-        nulls = "\x00" in text[:at]
+        nulls = text.count("\x00", 0, at)
         found: list[Record] = []
         while at < len(text) and text[at] == "{":
             try:
@@ -163,7 +163,7 @@ class json_records:  # noqa: N801 - used like a function: `for record in (record
         if at < len(text) or not found:
             self.damaged.append(Damage(line=number, reason=reason))
         elif nulls:
-            self.damaged.append(Damage(line=number, reason=f"{at:,} NUL bytes stood before its object"))
+            self.damaged.append(Damage(line=number, reason=f"{nulls:,} NUL bytes stood before its object"))
         elif "�" in text and b"\xef\xbf\xbd" not in line:
             self.damaged.append(Damage(line=number, reason="bytes that are not UTF-8 were replaced"))
         yield from found
