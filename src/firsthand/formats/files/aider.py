@@ -159,16 +159,18 @@ def _runs(lines: Sequence[str], marked: bool) -> Iterator[_Run]:
     `marked` says whether the trailing spaces are there to go by.
     """
     run: _Run | None = None
-    at = 0
+    at = barren = 0
     while at < len(lines):
         line = lines[at]
         kind = _kind(line, marked)
         stop = at + 1
         if kind == "prose" and marked and line.startswith("> "):
             written = run is not None and run.kind != "prose" and bool(lines[at - 1].strip())
-            stop = _end_of_notice(lines, at, sure=written)
-            kind = "notice" if stop > at else "prose"
-            stop = max(stop, at + 1)
+            end = None
+            if at >= barren:
+                end, barren = _end_of_notice(lines, at, sure=written)
+            kind = "notice" if end or written else "prose"
+            stop = end or at + 1
         if kind == "prose" and not line.strip() and (run is None or run.kind != "prose"):
             if run is not None and run.kind == "input":
                 yield run
@@ -192,22 +194,19 @@ def _kind(line: str, marked: bool) -> str:
     return "notice" if line.startswith((_NOTICE + " ", _NOTICE + _END)) or line == _NOTICE else "prose"
 
 
-def _end_of_notice(lines: Sequence[str], at: int, *, sure: bool) -> int:
-    """Where the notice of several lines that may start at `at` ends; `at` when none starts there.
+def _end_of_notice(lines: Sequence[str], at: int, *, sure: bool) -> tuple[int | None, int]:
+    """Where the notice of several lines that may start at `at` ends, if one does; and the line up to which none can start, if none does.
 
     Its last line is the first one to end with the two spaces, and no complete line of Aider's own can stand before that. Where the line
     before `at` was written by Aider the start is sure, else it may be a quotation: then the notice must have no blank line.
     """
     for index in range(at + 1, len(lines)):
         line = lines[index]
-        if _kind(line, marked=True) != "prose":
-            break
-        if not line.strip():
-            if not sure:
-                break
-        elif line.endswith(_END) and not line.removesuffix(_END).endswith(" "):
-            return index + 1
-    return at + 1 if sure else at
+        if _kind(line, marked=True) != "prose" or (not sure and not line.strip()):
+            return None, index
+        if line.strip() and line.endswith(_END) and not line.removesuffix(_END).endswith(" "):
+            return index + 1, 0
+    return None, len(lines)
 
 
 def _bare(lines: Sequence[str], kind: str) -> list[str]:

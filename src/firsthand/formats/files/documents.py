@@ -25,6 +25,7 @@ _SPACE = re.compile(r"[ \t\r\n\x00\ufeff]*")
 # Some clients write control characters into strings as they are.
 _LENIENT = json.JSONDecoder(strict=False)
 _STRICT = json.JSONDecoder()
+_WINDOW = 32_768
 
 
 def text_of(data: bytes, damaged: list[Damage]) -> str:
@@ -74,6 +75,14 @@ def read_document(data: bytes, *, depth: int, arrays: tuple[str, ...] = ()) -> D
     return out
 
 
+def _stop(text: str) -> int:
+    """Where the strict decoder stops. A string that lost its end runs on into the next line; this is where it should have ended."""
+    try:
+        return _STRICT.raw_decode(text)[1]
+    except json.JSONDecodeError as error:
+        return error.pos
+
+
 class _Rescue:
     """Takes one text apart. Every damage is reported once, where it lies."""
 
@@ -82,30 +91,36 @@ class _Rescue:
         self.damaged = damaged
         self._names = re.compile(rf'"({"|".join(map(re.escape, arrays))})"\s*:\s*(?=\[)') if arrays else None
         self._resyncing = True
+        self._end = len(text.rstrip())
+        self._counted = (0, 1)
 
     def skip(self, at: int) -> int:
         found = _SPACE.match(self.text, at)
         return found.end() if found else at
 
     def damage(self, at: int, reason: str) -> Damage:
-        return Damage(line=self.text.count("\n", 0, at) + 1, reason=f"{reason} (character {at:,})")
+        start, line = self._counted if self._counted[0] <= at else (0, 1)
+        self._counted = (at, line + self.text.count("\n", start, at))
+        return Damage(line=self._counted[1], reason=f"{reason} (character {at:,})")
 
     def whole(self, at: int) -> tuple[Any, int, str | None]:
-        """The complete value at `at`, its end, and no reason; or the reason why there is none."""
-        try:
-            value, end = _LENIENT.raw_decode(self.text, at)
-        except json.JSONDecodeError as error:
-            # A string that lost its end runs on into the next line; the strict decoder stops where it should have ended.
-            return None, min(error.pos, self._stop(at)), error.msg
-        except RecursionError:
-            return None, at, "nested too deeply"
-        return value, end, None
-
-    def _stop(self, at: int) -> int:
-        try:
-            return _STRICT.raw_decode(self.text, at)[1]
-        except json.JSONDecodeError as error:
-            return error.pos
+        """The complete value at `at`, its end, and no reason; or where reading it stopped, and why."""
+        size = _WINDOW
+        while True:
+            # An error counts the lines before it, from the start of what is decoded; a window keeps that short.
+            piece = self.text[at : at + size]
+            last = at + size >= len(self.text)
+            try:
+                value, end = _LENIENT.raw_decode(piece)
+                if last or end < len(piece):
+                    return value, at + end, None
+            except json.JSONDecodeError as error:
+                # Cut at the window's end, a value looks unterminated, or wrong in its last few characters.
+                if last or (error.pos < len(piece) - 16 and not error.msg.startswith("Unterminated")):
+                    return None, at + min(error.pos, _stop(piece)), error.msg
+            except RecursionError:
+                return None, at, "nested too deeply"
+            size *= 8
 
     def value(self, at: int, depth: int, outermost: bool = True) -> tuple[Any, int, bool]:
         """The value at `at`, or what is complete in it; where reading stopped; whether the value is whole."""
@@ -117,7 +132,7 @@ class _Rescue:
             return self._object(at, depth, outermost)
         if depth > 0 and opening == "[":
             return self._array(at, depth)
-        cut = end >= len(self.text.rstrip()) or reason.startswith("Unterminated")
+        cut = end >= self._end or reason.startswith("Unterminated")
         self.damaged.append(self.damage(end, f"{'the document breaks off: ' if cut else ''}{reason}"))
         return None, end, False
 

@@ -67,6 +67,7 @@ class Chat:
     _history: list[str] = field(default_factory=list)
     _settled: list[str] = field(default_factory=list)
     _time: str | None = None
+    _relisted: bool = False
 
     def add(self, record: Object) -> None:
         """Takes in one line of a log, or the one document of earlier versions."""
@@ -122,14 +123,14 @@ class Chat:
         parts = parts_of(content)
         if not any("functionResponse" in part for part in parts):
             return content
-        rest = []
+        rest, known = [], []
         for part in parts:
             call = self._calls.get(str(record_of(part.get("functionResponse")).get("id")))
             if call is None:
                 rest.append(part)
-            elif not call.get("result"):
-                call["result"] = [part]
-        known = [part for call in self._calls.values() for part in items_of(call.get("result"))]
+                continue
+            call["result"] = call.get("result") or [part]
+            known += items_of(call["result"])
         return [part for part in rest if part not in known]
 
     def _collect_calls(self, message: Object) -> None:
@@ -166,6 +167,7 @@ class Chat:
     def _list(self, messages: list[Any], time: str | None) -> None:
         self._history = []
         self._time = time
+        self._relisted = True
         for message in map(record_of, messages):
             name = string_of(message.get("id"))
             if name is None or message.get("type") not in _SHOWN:
@@ -178,11 +180,11 @@ class Chat:
 
     def _settle(self) -> None:
         """Draws the conclusion from the newest list, now that the conversation goes on from it."""
-        history, before, time = self._history, self._settled, self._time
-        self._time = None
-        listed, self._listed = self._listed, {}
-        if history == before:
+        if not self._relisted:
             return
+        self._relisted = False
+        history, before, time = self._history, self._settled, self._time
+        listed, self._listed = self._listed, {}
         gone = [name for name in before if name not in history]
         new = [name for name in history if name in listed]
         if any(not is_client_text(self.messages.get(name) or self._made[name]) for name in gone):

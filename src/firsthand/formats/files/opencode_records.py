@@ -40,6 +40,7 @@ class Records:
     """Part objects by message, then by id."""
     owners: dict[str, str] = field(default_factory=dict)
     """The session of each message that has parts."""
+    _orphans: dict[str, list[str]] | None = None
     damaged: list[Damage] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
@@ -93,6 +94,7 @@ class Records:
         if message is None or session is None:
             self.tally.unknown["message without an id or a session"] += 1
         elif self.only in (None, session):
+            self._orphans = None
             self.messages.setdefault(session, {})[message] = given
 
     def _add_part(self, given: Object, session: str | None = None, message: str | None = None) -> None:
@@ -101,6 +103,7 @@ class Records:
         if message is None or session is None:
             self.tally.unknown["part without a message"] += 1
         elif self.only in (None, session):
+            self._orphans = None
             parts = self.parts.setdefault(message, {})
             parts[string_of(given.get("id")) or f"prt_~{len(parts):06}"] = given
             self.owners[message] = session
@@ -120,17 +123,22 @@ class Records:
         stands where its id would stand.
         """
         known = self.messages.get(session, {})
-        missing = [m for m, owner in self.owners.items() if owner == session and m not in known]
+        if self._orphans is None:
+            self._orphans = {}
+            for message, owner in self.owners.items():
+                if message not in self.messages.get(owner, {}):
+                    self._orphans.setdefault(owner, []).append(message)
+        missing = self._orphans.get(session, [])
         made = [{"id": m, "sessionID": session, "role": self._role_of(m)} for m in missing]
         if made:
             self.tally.notes.append(f"{session}: {len(made):,} message(s) are missing, only their parts were found")
         placed = []
         newest = 0.0
-        for message in sorted([*known.values(), *made], key=lambda m: str(m.get("id"))):
-            created = created_at(message)
+        for info in sorted([*known.values(), *made], key=lambda m: str(m.get("id"))):
+            created = created_at(info)
             newest = newest if created is None else created
-            placed.append((newest, str(message.get("id")), message))
-        return [message for _, _, message in sorted(placed, key=lambda row: row[:2])]
+            placed.append((newest, str(info.get("id")), info))
+        return [info for _, _, info in sorted(placed, key=lambda row: row[:2])]
 
     def _role_of(self, message: str) -> str:
         works = {"reasoning", "tool", "step-start", "step-finish", "patch"}
