@@ -11,15 +11,18 @@ import os
 import re
 import shutil
 import subprocess
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pi_cases import Ask, Case, Raw, generated, path_of, rows, transcript_of, view_of
 
 from firsthand.budget import Budget
+from firsthand.formats import read_sessions
 from firsthand.projection.plan import Plan
 from firsthand.projection.render import project, shown
 from firsthand.strategies.contract import CompactionRequest, NeedsSummary, Summary, Unchanged
@@ -31,6 +34,7 @@ from firsthand.strategies.pi_rules import RELEASES, Follows, Rules
 from firsthand.strategies.pi_state import recorded_checkpoints
 from firsthand.strategies.pi_text import serialised
 from firsthand.tokens import EstimateCounter
+from firsthand.transcript import View
 
 pytestmark = pytest.mark.differential
 
@@ -327,3 +331,49 @@ def test_shared_sessions(file: Path | None, follows: Follows) -> None:
     wrong = estimates(follows, case, answers) + differences(follows, case, answers)
     print(f"\nPi {RELEASES[follows]}, {file.name}: {len(wrong)} differences in {told(given)}", *wrong[:10], sep="\n  ")
     assert not wrong
+
+
+@pytest.mark.parametrize("file", shared_sessions() or [None], ids=lambda file: file.name if file else "none")
+def test_shared_sessions_through_our_reader(file: Path | None) -> None:
+    """The whole way, from the file: a reader leaves out lines that are no message, which Pi's cut can land on.
+
+    Where it does, our tail begins at the next message, and Pi calls a clean cut the split of the turn before (pi.md 6.5, "quirk"); then the
+    same messages are summarised, in one request and not in two.
+    """
+    if file is None:
+        pytest.skip("needs the shared Pi sessions, which are not here")
+    case = Case(raw_entries(file))
+    (transcript,) = read_sessions(file)
+    listed = [row for row, raw in enumerate(case.entries) if raw.get("type") != "session"]
+    row_of = {
+        entry.id: listed.index(entry.source.line - 1)
+        for entry in transcript.entries
+        if entry.source and entry.source.line
+    }
+    entries = transcript.path()
+    for tenth in range(1, 11):
+        for keep in (20_000, 5_000, 1_000):
+            case.asks.append(Ask(row_of[entries[(len(entries) - 1) * tenth // 10].id], keep))
+    given = asked("Jul", [case])
+    rules = Rules.of("Jul", False, {})
+    messages = sorted(row_of.values())
+    quirks = 0
+    for ask, theirs in zip(case.asks, given[0]["found"], strict=True):
+        leaf = next(entry for entry in entries if row_of[entry.id] == ask.leaf)
+        shorter = msgspec.structs.replace(transcript, leaf=leaf.id).view()
+        before = tuple(marker for marker in shorter.markers if marker.after != leaf.id)
+        view = View(shorter.entries, markers=before)
+        ours = prepare(path(view, recorded_checkpoints(view.markers), rules), ask.keep, rules)
+        if isinstance(ours, str) or theirs.get("refused"):
+            assert isinstance(ours, str)
+            assert theirs.get("refused")
+            continue
+        kept = int(theirs["kept"][1:])
+        parts = [[row_of[piece.entry.id] for piece in part if piece.entry] for part in (ours.history, ours.prefix)]
+        assert row_of[ours.first_kept.id] == messages[bisect_left(messages, kept)]
+        assert ours.tokens_before == theirs["before"]
+        assert [*parts[0], *parts[1]] == [*theirs["history"], *theirs["prefix"]]
+        if [*parts, ours.is_split] != [theirs["history"], theirs["prefix"], theirs["split"]]:
+            assert kept not in messages
+            quirks += 1
+    print(f"\n{file.name} through our reader: {told(given)}, {quirks} of them split by the quirk only")
