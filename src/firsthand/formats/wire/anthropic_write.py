@@ -13,7 +13,7 @@ from ...transcript import Block, Entry, Media, Reasoning, Text, ToolResult, Unkn
 from .anthropic_blocks import NAME, content_of, own_message, written_block
 from .cache_marks import with_few_marks
 from .calls import accepted_name, argument_object, wire_ids
-from .common import foreign_text, results_and_rest
+from .common import foreign_text, results_and_rest, server_call_ids
 from .media import IMAGE_TYPES, is_web
 from .placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, OPENING, left_out, relabelled
 from .shape import hint, restored
@@ -61,6 +61,7 @@ class _Writer:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
         self._ids = wire_ids(entries, _accepts, _LONGEST_ID)
+        self._hosted = server_call_ids(entries)
 
     def turns(self) -> list[_Turn]:
         turns = _joined(self._turn(entry) for entry in self._entries)
@@ -80,7 +81,7 @@ class _Writer:
             blocks = list(_rendered(entry.blocks, entry, self._ids))
             return _Turn("assistant", blocks, entry if _own(entry) and len(blocks) == len(entry.blocks) else None)
         results, rest = results_and_rest(entry)
-        blocks = [self._result(entry, result) for result in results]
+        blocks = [self._result(entry, result) for result in results if result.call_id not in self._hosted]
         if entry.role in ("system", "developer"):
             blocks += [
                 _text(relabelled(entry.role, block["text"])) for block in _rendered(rest, entry, {}) if "text" in block
@@ -88,7 +89,7 @@ class _Writer:
             return _Turn("user", blocks, None)
         blocks += _rendered(rest, entry, self._ids)
         whole = _own(entry) and len(blocks) == len(entry.blocks) and list(entry.blocks) == [*results, *rest]
-        if not blocks and entry.role == "user":
+        if not blocks and not results and entry.role == "user":
             blocks = [_text(EMPTY_MESSAGE)]
         return _Turn("user", blocks, entry if whole and blocks else None)
 

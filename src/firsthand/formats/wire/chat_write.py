@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...codec import decode
-from ...transcript import Block, Entry, Media, Reasoning, Text, ToolCall, ToolResult, Unknown
+from ...transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
 from .calls import accepted_name, argument_text, wire_ids
 from .chat_parts import media_part, own_part
 from .common import foreign_text, has_words, results_and_rest, server_call_ids
@@ -45,6 +45,8 @@ def own_message(entry: Entry, *, exact: bool) -> Message:
     for block in entry.blocks:
         at = hint(block.extra, "at") if not isinstance(block, Unknown) else None
         if isinstance(block, ToolCall):
+            if block.kind == "server":
+                continue
             made = restored(own_call(block, exact=exact), block.extra)
             if at == "function_call":
                 message["function_call"] = made
@@ -63,7 +65,7 @@ def own_message(entry: Entry, *, exact: bool) -> Message:
 
 def _own_result(result: Block, *, exact: bool) -> Message:
     assert isinstance(result, ToolResult)
-    content = _content(result.content, as_list=hint(result.extra, "content") == "list", exact=exact)
+    content = _content(result.content, "tool", as_list=hint(result.extra, "content") == "list", exact=exact)
     name = {"name": result.name} if result.name else {}
     if hint(result.extra, "at") == "function":
         return {"role": "function", **name, "content": content}
@@ -76,17 +78,17 @@ def _own_content(entry: Entry, *, exact: bool) -> Any:
         for block in entry.blocks
         if isinstance(block, Unknown) or (isinstance(block, Text | Media) and not hint(block.extra, "at"))
     ]
-    return _content(content, as_list=hint(entry.extra, "content") == "list", exact=exact)
+    return _content(content, entry.role, as_list=hint(entry.extra, "content") == "list", exact=exact)
 
 
-def _content(blocks: Sequence[Block], *, as_list: bool, exact: bool) -> Any:
+def _content(blocks: Sequence[Block], role: Role, *, as_list: bool, exact: bool) -> Any:
     """The value of `content` for blocks that were read from this wire."""
     if len(blocks) == 1 and isinstance(blocks[0], Text) and not blocks[0].extra and not as_list:
         return blocks[0].text
     parts = []
     for block in blocks:
         if isinstance(block, Media) and not exact:
-            parts.append(media_part(block, own=True))
+            parts.append(media_part(block, own=True) if role == "user" else _text(left_out(block)))
         elif exact or not (isinstance(block, Text) and not block.text):
             parts.append(restored(own_part(block), None if isinstance(block, Unknown) else block.extra))
     return parts if parts or as_list else None
@@ -100,7 +102,7 @@ def write_messages(entries: Sequence[Entry]) -> list[Message]:
 class _Writer:
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._hosted = server_call_ids(entries)
-        # What this wire's own clients use as ids was accepted by their provider, whatever its length.
+        # Ids of this wire's own entries were accepted by their provider, whatever their length; some carry signatures.
         self._ids = wire_ids(entries, lambda entry, call_id: _own(entry) or len(call_id) <= _LONGEST_ID, _LONGEST_ID)
         self._groups = list(_groups(entry for entry in entries if self._shows(entry)))
         self._legacy = {
@@ -127,16 +129,7 @@ class _Writer:
         """Whether an entry of the assistant leaves anything on this wire."""
         if entry.role != "assistant":
             return True
-        return any(
-            bool(block.text)
-            if isinstance(block, Text)
-            else block.kind != "server"
-            if isinstance(block, ToolCall)
-            else _own(entry)
-            if isinstance(block, Unknown)
-            else isinstance(block, Media)
-            for block in entry.blocks
-        ) or (_own(entry) and any(isinstance(block, Text) for block in entry.blocks))
+        return any(_shown(block, own=_own(entry)) for block in entry.blocks)
 
     def _flushed(self) -> list[Message]:
         attached, self._attached = self._attached, []
@@ -209,9 +202,8 @@ class _Writer:
     def _assistant(self, group: Sequence[Entry]) -> Iterator[Message]:
         if len(group) == 1 and _own(group[0]):
             message = restored(own_message(group[0], exact=False), group[0].extra)
-            if "tool_calls" in message:
-                for made in message["tool_calls"]:
-                    made["id"] = self._ids[made["id"]]
+            if message.get("tool_calls") == []:
+                del message["tool_calls"]
             if any(message.get(name) or message.get(name) == "" for name in _CARRIES):
                 yield message
             return
@@ -246,6 +238,15 @@ _CARRIES = ("content", "tool_calls", "function_call", "refusal", "audio")
 
 def _own(entry: Entry) -> bool:
     return entry.wire == _NAME
+
+
+def _shown(block: Block, *, own: bool) -> bool:
+    """Whether a block of the assistant leaves anything on this wire. An empty text of its own client counts: it is sent again."""
+    if isinstance(block, Text):
+        return own or bool(block.text)
+    if isinstance(block, ToolCall):
+        return block.kind != "server"
+    return isinstance(block, Media) or (own and isinstance(block, Unknown))
 
 
 def _groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

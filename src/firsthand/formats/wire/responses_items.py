@@ -8,7 +8,8 @@ from typing import Any
 from ...codec import decode
 from ...transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
 from .calls import argument_text
-from .responses_parts import media_part, own_part
+from .placeholders import left_out
+from .responses_parts import media_part, own_part, text_part
 from .shape import hint, restored
 
 __all__ = ["NAME", "own_call", "own_message", "own_output", "own_reasoning"]
@@ -90,7 +91,8 @@ def _parts(blocks: Sequence[Block], role: Role, *, exact: bool) -> list[Item]:
     parts = []
     for block in blocks:
         if isinstance(block, Media) and not exact:
-            parts.append(media_part(block, own=True))
+            in_place = role in ("user", "tool")
+            parts.append(media_part(block, own=True) if in_place else text_part(left_out(block), role))
         elif exact or not (isinstance(block, Text) and not block.text):
             extra = block.extra if isinstance(block, Text | Media) else None
             parts.append(restored(own_part(block, role), extra))

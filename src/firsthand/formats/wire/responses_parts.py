@@ -104,9 +104,10 @@ def media_part(media: Media, *, own: bool) -> dict[str, Any]:
 
 def _refused(media: Media) -> bool:
     """Whether the API would refuse what a client of its own sent."""
+    if (media.extra or {}).get("file_id"):
+        return False
     if media.kind == "audio":
         return media.data is None
-    if media.kind == "image" and media.data is not None:
-        return media.media_type not in IMAGE_TYPES
-    extra = media.extra or {}
-    return media.data is None and media.url is None and not extra.get("file_id")
+    if media.kind == "image":
+        return media.media_type not in IMAGE_TYPES if media.data is not None else not is_web(media)
+    return media.data is None and media.url is None

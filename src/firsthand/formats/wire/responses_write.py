@@ -124,7 +124,8 @@ class _Writer:
     def _item(self, entry: Entry, block: Reasoning | ToolCall | ToolResult) -> Item | None:
         if isinstance(block, Reasoning):
             # Readable thoughts of others are no item that the provider would take.
-            return restored(own_reasoning(block), block.extra) if _own(entry) and block.opaque else None
+            theirs = _own(entry) and any((block.opaque or {}).get(name) for name in ("id", "encrypted_content"))
+            return restored(own_reasoning(block), block.extra) if theirs else None
         if isinstance(block, ToolResult) or block.kind == "server":
             return None
         call_id = self._ids[block.id]
