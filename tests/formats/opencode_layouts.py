@@ -1,4 +1,4 @@
-"""Writes one OpenCode session in each of the layouts that the client has used."""
+"""Builds OpenCode sessions on a few lines, and writes them in each of the layouts that the client has used."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from conftest import shared
+
+from firsthand.formats.files.opencode import OpenCodeReader
+from firsthand.transcript import Transcript
+
+from .reading import one, opened, raw, values_in
+
+READER = OpenCodeReader()
 Object = dict[str, Any]
 Session = tuple[Object, list[tuple[Object, list[Object]]]]
 """The session object, then each message with its parts."""
@@ -82,3 +90,85 @@ def database(sessions: Iterable[Session], path: Path) -> sqlite3.Connection:
 
 def _data(value: Object) -> str:
     return json.dumps({k: v for k, v in value.items() if k not in ("id", "sessionID", "messageID")})
+
+
+SES = "ses_1"
+
+
+class Builder:
+    """A session on a few lines: `user(...)`, `assistant(...)` with parts from `text`, `tool` and the like."""
+
+    def __init__(self, **info: Any) -> None:
+        self.info = {
+            "id": SES,
+            "title": "T",
+            "directory": "/w",
+            "version": "1.18.31",
+            "time": {"created": 1_000},
+        } | info
+        self.messages: list[tuple[Object, list[Object]]] = []
+
+    @property
+    def session(self) -> Session:
+        return self.info, self.messages
+
+    def _add(self, message: Object, parts: list[Object]) -> Builder:
+        number = len(self.messages) + 1
+        other = "" if self.info["id"] == SES else self.info["id"]
+        name = f"msg_{other}{number:03}"
+        base = {"id": name, "sessionID": self.info["id"], "time": {"created": 2_000 + number}}
+        full = [
+            {"id": f"prt_{other}{number:03}{at:02}", "sessionID": self.info["id"], "messageID": name, **part}
+            for at, part in enumerate(parts)
+        ]
+        self.messages.append(({**base, **message}, full))
+        return self
+
+    def user(self, *parts: Object | str, **more: Any) -> Builder:
+        return self._add({"role": "user", **more}, [text(p) if isinstance(p, str) else p for p in parts])
+
+    def assistant(self, *parts: Object | str, **more: Any) -> Builder:
+        message = {"role": "assistant", "modelID": "m", "finish": "stop", **more}
+        return self._add(message, [text(p) if isinstance(p, str) else p for p in parts])
+
+    def read(self) -> Transcript:
+        return one(READER, opened(export(self.session)))
+
+
+def text(value: str, **more: Any) -> Object:
+    return {"type": "text", "text": value, **more}
+
+
+def tool(call: str, output: str | None = "out", **state: Any) -> Object:
+    given = {
+        "status": "completed",
+        "input": {"a": 1},
+        "output": output,
+        "time": {"start": 1, "end": 1_770_000_000_000},
+    } | state
+    return {"type": "tool", "callID": call, "tool": "bash", "state": given}
+
+
+START: Object = {"type": "step-start"}
+
+
+def finish(**tokens: int) -> Object:
+    cache = {"read": tokens.pop("read", 0), "write": tokens.pop("write", 0)}
+    return {"type": "step-finish", "tokens": {**tokens, "cache": cache}}
+
+
+def compacted(tail: str | None = None, summary: str = "S", **more: Any) -> Builder:
+    """Two turns, a compaction, and one turn more. Messages 5 and 6 are the compaction."""
+    part = {"type": "compaction", "auto": True, **({"tail_start_id": tail} if tail else {}), **more.pop("part", {})}
+    made = Builder().user("q1").assistant("a1").user("q2").assistant("a2").user(part)
+    return made.assistant(summary, summary=True, parentID="msg_005", mode="compaction", **more).user("q3")
+
+
+def real_sessions() -> list[Session]:
+    found = list(values_in(raw(shared("opencode/dump4-gpt-5-2.jsonl.gz"))))
+    things = [o for o in found if isinstance(o, dict)]
+    of = lambda prefix: sorted((o for o in things if o["id"].startswith(prefix)), key=lambda o: o["id"])  # noqa: E731
+    parts: dict[str, list[Object]] = {}
+    for part in of("prt_"):
+        parts.setdefault(part["messageID"], []).append(part)
+    return [(info, [(m, parts[m["id"]]) for m in of("msg_") if m["sessionID"] == info["id"]]) for info in of("ses_")]
