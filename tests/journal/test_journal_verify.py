@@ -90,6 +90,7 @@ E2 = "WHERE id = 'e2'"
                 ("place", "s", "e4"),
                 ("entry", "s.f1", "f1"),
                 ("place", "s.f1", "f1"),
+                ("search", None, None),
             },
         ),
         ("DELETE FROM segments WHERE n = 2", {("session", "s", None), ("place", None, "e5")}),

@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from ..codec import wire_safe
 from ..errors import EntryNotFoundError, JournalError
 from ..transcript import Entry
-from .readable import index_text, passages
 from .rows import Counts, chain_hash, check_id, content_hash, counts_of, encoded, packed, time_ms
-from .schema import calls, entries, segments, sessions
+from .schema import entries, segments, sessions
+from .search_index import index_entries
 from .sessions import now_ms
 from .tree import scope_of
 
@@ -26,7 +26,6 @@ _FLUSH_ROWS = 400
 _FLUSH_BYTES = 4_000_000
 _CHUNK = 500
 _LARGEST_SEQUENCE = 2**53
-_INDEX = "INSERT INTO search (rowid, text) VALUES (?, ?)"
 
 
 class Placed(NamedTuple):
@@ -83,8 +82,7 @@ class Appender:
         self._last: int | None = session.last_ms
         self._rows: list[dict[str, Any]] = []
         self._segments: list[dict[str, Any]] = []
-        self._texts: list[tuple[int, str]] = []
-        self._calls: dict[tuple[str, int, int], str] = {}
+        self._indexed: list[tuple[int, Entry]] = []
         self._bytes = 0
 
     def put(self, entry: Entry, parent: Placed | None, *, revises: str | None = None) -> Placed:
@@ -130,7 +128,7 @@ class Appender:
                 "payload": stored,
             }
         )
-        self._index(place.n, entry)
+        self._indexed.append((place.n, entry))
         self._bytes += len(stored)
         if len(self._rows) >= _FLUSH_ROWS or self._bytes >= _FLUSH_BYTES:
             self._flush()
@@ -187,30 +185,14 @@ class Appender:
             self._tails[segment] = self._connection.scalar(newest) if owner == self._session.n else None
         return self._tails[segment]
 
-    def _index(self, n: int, entry: Entry) -> None:
-        found = list(passages(entry))
-        text = index_text(found)
-        if text:
-            self._texts.append((n, text))
-        for passage in found:
-            if passage.kind == "tool_call" and passage.call_id and passage.tool:
-                self._calls[wire_safe(passage.call_id), n, passage.block] = wire_safe(passage.tool)
-
     def _flush(self) -> None:
         if not self._rows:
             return
         if self._segments:
             self._connection.execute(insert(segments), self._segments)
         self._connection.execute(insert(entries), self._rows)
-        if self._texts:
-            self._connection.exec_driver_sql(_INDEX, self._texts)
-        if self._calls:
-            rows = [
-                {"call_id": call_id, "entry": n, "block": block, "tool": tool}
-                for (call_id, n, block), tool in self._calls.items()
-            ]
-            self._connection.execute(insert(calls), rows)
-        self._rows, self._segments, self._texts, self._calls, self._bytes = [], [], [], {}, 0
+        index_entries(self._connection, self._indexed)
+        self._rows, self._segments, self._indexed, self._bytes = [], [], [], 0
 
 
 def append(connection: Connection, session: Row[Any], new: Iterable[Entry]) -> list[Entry]:

@@ -24,6 +24,7 @@ __all__ = ["Database", "translated"]
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ")
 _TRIGRAM_SINCE = (3, 34, 0)
 _WAL_KEPT = 64 * 1024 * 1024
+_BACKUP_PAGES = 4_096
 
 
 class Database:
@@ -92,6 +93,41 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+    def fold_log(self) -> None:
+        """Fold the write-ahead log into the file and empty it, where no other process is in the way."""
+        with translated(self.path, self.timeout):
+            raw = sqlite3.connect(self.path, timeout=self.timeout)
+            try:
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                raw.close()
+
+    def backup(self, target: Path) -> Path:
+        """Copy the whole database, as it is at one moment, to a file that does not exist yet.
+
+        Raises:
+            JournalError: the file exists or cannot be written.
+        """
+        if target.exists():
+            raise JournalError(f"{target} exists already; a backup never overwrites, name another file")
+        part = target.with_name(target.name + ".part")
+        part.unlink(missing_ok=True)
+        _make_file(part)
+        try:
+            with translated(self.path, self.timeout):
+                source, copy = sqlite3.connect(self.path, timeout=self.timeout), sqlite3.connect(part)
+                try:
+                    source.backup(copy, pages=_BACKUP_PAGES)
+                finally:
+                    copy.close()
+                    source.close()
+            os.link(part, target)
+        except FileExistsError:
+            raise JournalError(f"{target} was made by somebody else meanwhile; name another file") from None
+        finally:
+            part.unlink(missing_ok=True)
+        return target
 
     def _bring_up_to_date(self) -> None:
         revision, ours = self._stored_revision()
@@ -197,6 +233,8 @@ def _engine(path: Path, timeout: float) -> Engine:
         # FULL: what was committed survives a power cut as well, and an agent's step takes far longer than one fsync.
         raw.execute("PRAGMA synchronous = FULL")
         raw.execute("PRAGMA temp_store = MEMORY")
+        # What a person deletes is overwritten, not only forgotten.
+        raw.execute("PRAGMA secure_delete = ON")
         raw.execute("PRAGMA cache_size = -16000")
         raw.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, delete
+from sqlalchemy import delete
 from sqlalchemy.dialects.sqlite import insert
 
 from ..errors import ConfigError
 from ..transcript import Entry, Transcript, View
 from . import append as appending
 from . import fork as forking
-from . import imports, reading, sessions, verify
-from .connection import Database
+from . import imports, reading, sessions
 from .export import export_lines
 from .features import StoredFeatures, forget_features, get_features, put_features
-from .location import default_path
 from .schema import pins
+from .searching import Searching
 from .sessions import LOCAL_TENANT, Meta, SessionInfo, session_row
 from .tree import entries_at
+from .upkeep import Upkeep
 
 __all__ = ["Journal"]
 
@@ -31,7 +29,7 @@ _CHUNK = 500
 _FILTERS = frozenset({"tenant", "format", "cwd", "model", "parent_session", "forked_from"})
 
 
-class Journal:
+class Journal(Searching, Upkeep):
     """The durable originals of many sessions, in one SQLite file. Make one with `Journal.open`.
 
     * What was appended is never changed, and comes back byte for byte or as an error that names the damage.
@@ -39,53 +37,6 @@ class Journal:
     * Several threads and processes may use one journal; writers take turns.
     * A session is a path in a tree of entries; a fork shares what came before it.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    @classmethod
-    def open(cls, path: str | Path | None = None, *, create: bool = True, timeout: float = 10.0) -> Journal:
-        """Open the journal at `path`, or at `default_path()`.
-
-        Args:
-            path: the file.
-            create: make it (and its directory, for its owner only) when there is none.
-            timeout: seconds to wait for another process's write lock.
-
-        Raises:
-            JournalError: there is none and `create` is false, or the file is no journal or cannot be used.
-            JournalVersionError: a newer version wrote it; nothing was changed.
-            JournalDamagedError: the file is damaged or cut short.
-            JournalBusyError: the lock was not free in time.
-        """
-        return cls(Database(Path(path) if path is not None else default_path(), create=create, timeout=timeout))
-
-    @property
-    def path(self) -> Path:
-        """The journal's file."""
-        return self._database.path
-
-    def close(self) -> None:
-        """Close this process's connections."""
-        self._database.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def read(self) -> AbstractContextManager[Connection]:
-        """A SQLAlchemy connection that sees one moment of the journal; for what keeps tables of its own in the same file."""
-        return self._database.read()
-
-    def write(self) -> AbstractContextManager[Connection]:
-        """A SQLAlchemy connection that holds the write lock, committed at the end of the block unless it raises.
-
-        Raises:
-            JournalBusyError: the lock was not free in time.
-        """
-        return self._database.write()
 
     # Sessions
 
@@ -318,15 +269,6 @@ class Journal:
         with self.read() as connection:
             parts = reading.export_parts(connection, session_id)
         return export_lines(parts.head, self._in_pieces(parts.keys), parts.pins, parts.revisions)
-
-    def verify(self, session_id: str | None = None) -> verify.Verified:
-        """Check every payload, hash, parent and place, of one session or of all. Finds; never repairs.
-
-        Raises:
-            SessionNotFoundError: there is no such session.
-        """
-        with self.read() as connection:
-            return verify.verify(connection, None if session_id is None else session_row(connection, session_id))
 
     def _features(self, extractor: str, keys: Sequence[int]) -> dict[str, bytes]:
         with self.read() as connection:

@@ -17,7 +17,17 @@ from .schema import entries, pins
 from .sessions import meta_of, session_row
 from .tree import entries_at, keys_of, path_keys, scope_of
 
-__all__ = ["ExportParts", "entry", "export_parts", "path_of", "place_in", "placed_anywhere", "transcript", "view"]
+__all__ = [
+    "ExportParts",
+    "around",
+    "entry",
+    "export_parts",
+    "path_of",
+    "place_in",
+    "placed_anywhere",
+    "transcript",
+    "view",
+]
 
 
 def placed_anywhere(connection: Connection, entry_id: str) -> Placed:
@@ -85,6 +95,16 @@ def view(connection: Connection, session_id: str, upto: str | None) -> tuple[Vie
         ),
     )
     return found, keys
+
+
+def around(connection: Connection, session_id: str, entry_id: str, context: int) -> tuple[Entry, ...]:
+    """An entry and its neighbours, on the active path or else on the path that ends at it."""
+    _, place = place_in(connection, session_id, entry_id)
+    _, keys = path_of(connection, session_id)
+    if place.n not in keys:
+        keys = path_keys(connection, place.n)
+    at = keys.index(place.n)
+    return tuple(entries_at(connection, keys[max(0, at - context) : at + context + 1]))
 
 
 def transcript(connection: Connection, session_id: str) -> Transcript:

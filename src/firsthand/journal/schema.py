@@ -13,7 +13,6 @@ __all__ = [
     "APPLICATION_ID",
     "HEAD",
     "REVISIONS",
-    "about",
     "adopted",
     "calls",
     "entries",
@@ -176,5 +175,3 @@ calls = Table(
 
 # The keys that a delete is about to take; outside of it always empty. The trigger on `entries` lets nothing else go.
 erasing = Table("erasing", metadata, _number("entry", key=True))
-
-about = Table("about", metadata, _text("name", key=True), _text("value"))

@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, bindparam, select, text
+from sqlalchemy import Connection, Row, and_, bindparam, func, select, text
 
 from ..transcript import Entry
 from .rows import entry_from
 from .schema import adopted, entries, segments
 
-__all__ = ["Reach", "Scope", "entries_at", "keys_in", "keys_of", "path_keys", "path_reach", "rows_at", "scope_of"]
+__all__ = [
+    "Reach",
+    "Scope",
+    "bounds_of",
+    "entries_at",
+    "keys_in",
+    "keys_of",
+    "path_keys",
+    "path_reach",
+    "rows_at",
+    "scope_of",
+]
 
 _CHUNK = 500
 
@@ -105,6 +116,18 @@ def keys_of(connection: Connection, scope: Scope) -> list[int]:
     if scope.adopted:
         keys = sorted({*keys, *scope.adopted})
     return keys
+
+
+def bounds_of(connection: Connection, session: int, scope: Scope) -> tuple[int, int]:
+    """The lowest and the highest key of a session's rows; (1, 0) when it has none."""
+    mine = select(func.min(entries.c.n), func.max(entries.c.n)).join(segments, segments.c.n == entries.c.segment)
+    found = [*connection.execute(mine.where(segments.c.session == session)).one(), *scope.adopted]
+    found += [reach.cut for reach in scope.base]
+    if scope.base:
+        first = select(func.min(entries.c.n)).where(entries.c.segment == scope.base[0].segment)
+        found.append(connection.scalar(first))
+    keys = [key for key in found if key is not None]
+    return (min(keys), max(keys)) if keys else (1, 0)
 
 
 def rows_at(connection: Connection, keys: Sequence[int], *columns: Any) -> Iterator[Row[Any]]:

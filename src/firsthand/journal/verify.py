@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ..errors import JournalDamagedError
 from ..transcript import Entry
+from . import search_index
 from .markers import markers_of
 from .rows import chain_hash, counts_of, entry_from
 from .schema import entries, pins, segments, sessions
@@ -25,6 +26,7 @@ __all__ = ["Problem", "Verified", "verify"]
 
 _CHUNK = 500
 _PAGES_LISTED = 20
+_REBUILD = "; rebuild the index"
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,10 @@ class Verification:
                 keys: Sequence[int] = list(self._connection.scalars(select(entries.c.n).order_by(entries.c.n)))
             else:
                 keys = self._keys(session)
-            for row in self._rows(keys):
-                try:
-                    self._entry(row)
-                except TypeError as error:
-                    # SQLite stores any type in any column, if somebody writes it there.
-                    self._problems.append(Problem("entry", f"a column holds another type: {error}", entry=row.id))
+            for start in range(0, len(keys), _CHUNK):
+                self._piece(keys[start : start + _CHUNK])
+            if session is None:
+                self._index()
         except DBAPIError as error:
             self._problems.append(Problem("file", f"reading stopped: {error.orig}"))
         return Verified(self._sessions, self._entries, self._markers, tuple(self._problems))
@@ -117,7 +117,7 @@ class Verification:
             if key not in there:
                 wrong(f"a pin names row {key}, which is no entry of the session")
 
-    def _rows(self, keys: Sequence[int]) -> Iterator[Row[Any]]:
+    def _rows(self, keys: Sequence[int]) -> Sequence[Row[Any]]:
         parents = entries.alias("parents")
         chosen = select(
             entries,
@@ -132,12 +132,33 @@ class Verification:
                 segments, segments.c.n == entries.c.segment
             )
         )
-        for start in range(0, len(keys), _CHUNK):
-            some = chosen.where(entries.c.n.in_(keys[start : start + _CHUNK])).order_by(entries.c.n)
-            yield from self._connection.execute(some)
+        return self._connection.execute(chosen.where(entries.c.n.in_(keys)).order_by(entries.c.n)).all()
 
-    def _entry(self, row: Row[Any]) -> None:
+    def _piece(self, keys: Sequence[int]) -> None:
+        whole: dict[int, Entry] = {}
+        rows = self._rows(keys)
+        for row in rows:
+            try:
+                entry = self._entry(row)
+            except TypeError as error:
+                # SQLite stores any type in any column, if somebody writes it there.
+                self._problems.append(Problem("entry", f"a column holds another type: {error}", entry=row.id))
+            else:
+                if entry is not None:
+                    whole[row.n] = entry
+        by_key = {row.n: row for row in rows}
+        for key, detail in search_index.unindexed(self._connection, list(whole.items())):
+            row = by_key[key]
+            self._problems.append(Problem("search", detail + _REBUILD, self._owner(row.segment), row.id))
+
+    def _index(self) -> None:
+        lost = search_index.stale(self._connection)
+        if lost:
+            self._problems.append(Problem("search", f"{lost:,} rows of the search index belong to no entry{_REBUILD}"))
+
+    def _entry(self, row: Row[Any]) -> Entry | None:
         self._entries += 1
+        entry: Entry | None = None
 
         def wrong(kind: str, detail: str) -> None:
             self._problems.append(Problem(kind, detail, session=self._owner(row.segment), entry=row.id))
@@ -156,6 +177,7 @@ class Verification:
         misplaced = self._misplaced(row)
         if misplaced:
             wrong("place", misplaced)
+        return entry
 
     def _misplaced(self, row: Row[Any]) -> str | None:
         before = self._newest.get(row.segment)

@@ -120,11 +120,14 @@ _TABLES = (
     ) WITHOUT ROWID
     """,
     "CREATE TABLE erasing (entry INTEGER NOT NULL PRIMARY KEY)",
-    "CREATE TABLE about (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
 )
 
 # Contentless, because the text is in the payload already; without positions, because the text itself decides whether it matches.
-_SEARCH = "CREATE VIRTUAL TABLE search USING fts5 (text, content='', detail='none', tokenize='trigram')"
+# The second table lists which entry holds which trigram: so substrings shorter than three characters are found by their beginnings.
+_SEARCH = (
+    "CREATE VIRTUAL TABLE search USING fts5 (text, content='', detail='none', tokenize='trigram')",
+    "CREATE VIRTUAL TABLE search_terms USING fts5vocab (search, instance)",
+)
 
 _TRIGGERS = (
     """
@@ -150,5 +153,5 @@ _TRIGGERS = (
 
 def upgrade() -> None:
     """Make the tables, the index and the triggers of the first revision."""
-    for statement in (*_TABLES, _SEARCH, *_TRIGGERS):
+    for statement in (*_TABLES, *_SEARCH, *_TRIGGERS):
         op.execute(statement)

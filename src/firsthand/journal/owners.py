@@ -1,0 +1,59 @@
+"""Whose entry a found one is, and how long ago it was said."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, select
+
+from .schema import entries, segments, sessions
+from .tree import path_reach
+
+__all__ = ["Owner", "Owners"]
+
+
+class Owner(NamedTuple):
+    """A session as a match names it."""
+
+    id: str
+    tenant: str
+    length: int
+    """Entries on its active path."""
+    reach: dict[int, int]
+    """Its active path: the newest key of each segment."""
+
+    def age(self, segment: int, key: int, depth: int) -> int | None:
+        """Entries on the active path behind this one; None off that path."""
+        return self.length - 1 - depth if key <= self.reach.get(segment, -1) else None
+
+
+class Owners:
+    """Looks up the session of a segment, each one once.
+
+    Args:
+        connection: reads one moment of the journal.
+        only: the session that was asked for, which then owns everything found, what it shares with others included.
+    """
+
+    def __init__(self, connection: Connection, only: Row[Any] | None) -> None:
+        self._connection = connection
+        self._only = None if only is None else self._owner(only)
+        self._by_segment: dict[int, Owner] = {}
+        self._by_session: dict[int, Owner] = {}
+
+    def of(self, segment: int) -> Owner:
+        """The session that owns the entries of a segment."""
+        if self._only is not None:
+            return self._only
+        if segment not in self._by_segment:
+            chosen = select(sessions).join(segments, segments.c.session == sessions.c.n).where(segments.c.n == segment)
+            row = self._connection.execute(chosen).one()
+            if row.n not in self._by_session:
+                self._by_session[row.n] = self._owner(row)
+            self._by_segment[segment] = self._by_session[row.n]
+        return self._by_segment[segment]
+
+    def _owner(self, row: Row[Any]) -> Owner:
+        depth = self._connection.scalar(select(entries.c.depth).where(entries.c.n == row.leaf))
+        reach = dict(path_reach(self._connection, row.leaf))
+        return Owner(row.id, row.tenant, 0 if depth is None else depth + 1, reach)

@@ -1,0 +1,101 @@
+"""The part of a journal's face that looks things up: find, get, around."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..errors import ConfigError
+from ..transcript import Entry, Role
+from . import find as finding
+from . import history, reading
+from .find import SEARCHED, Found, Search
+from .handle import Handle
+from .history import Page
+from .readable import Kind
+from .rows import time_ms
+
+__all__ = ["Searching", "moment"]
+
+
+class Searching(Handle):
+    """Everything that was ever said, found again and fetched byte for byte."""
+
+    def find(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        tenant: str | None = None,
+        role: Role | None = None,
+        kinds: Collection[Kind] = SEARCHED,
+        tool: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+        seconds: float = 2.0,
+    ) -> Found:
+        """Literal search, the newest entry first; ASCII letters match in either case, all else exactly. One match a block.
+
+        Args:
+            query: 1 to 1,000 characters; every one stands for itself.
+            session: only in this session, what it shares with others included.
+            tenant: only in this tenant's sessions.
+            role: only in entries of this role.
+            kinds: which blocks; reasoning is left out unless it is named.
+            tool: only calls of this tool and their results.
+            since: only entries of this ISO 8601 time or later; entries without a time are left out.
+            until: only entries before this time.
+            limit: matches on a page, 1 to 200.
+            cursor: the `cursor` of the page before.
+            seconds: after this time the page ends early and says so.
+
+        Raises:
+            ConfigError: a query, limit, time or cursor that cannot work.
+            SessionNotFoundError: there is no such session.
+        """
+        search = Search(
+            query, session, tenant, role, frozenset(kinds), tool, moment("since", since), moment("until", until)
+        )
+        with self.read() as connection:
+            return finding.find(connection, search, limit=limit, cursor=cursor, seconds=seconds)
+
+    def get(self, entry_id: str, *, offset: int = 0, limit: int = 8_192, block: int | None = None) -> Page:
+        """A page of an entry's readable text, byte for byte; `Match.offset` is a valid offset here.
+
+        Args:
+            entry_id: the entry.
+            offset: UTF-8 bytes to skip.
+            limit: bytes on the page, 1 to 1,048,576; at least one character is always given.
+            block: only this block; offsets count in it then.
+
+        Raises:
+            EntryNotFoundError: the journal has no such entry.
+            ConfigError: an offset, limit or block that cannot work.
+            JournalDamagedError: its bytes do not match their hash.
+        """
+        with self.read() as connection:
+            found = reading.entry(connection, entry_id)
+        return history.page(found, offset=offset, limit=limit, block=block)
+
+    def around(self, session_id: str, entry_id: str, context: int) -> tuple[Entry, ...]:
+        """An entry with up to `context` entries before and behind it; on the active path, else on the path that ends at it.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            EntryNotFoundError: it has no such entry.
+        """
+        with self.read() as connection:
+            return reading.around(connection, session_id, entry_id, max(0, context))
+
+
+def moment(name: str, time: str | None) -> int | None:
+    """An ISO 8601 time in milliseconds since 1970.
+
+    Raises:
+        ConfigError: it is no such time; `name` tells which.
+    """
+    found = time_ms(time)
+    if time is not None and found is None:
+        raise ConfigError(f"{name} {time!r} is no ISO 8601 time; write 2026-01-31 or 2026-01-31T12:00:00Z")
+    return found
