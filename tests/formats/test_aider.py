@@ -80,8 +80,22 @@ def test_prose_that_looks_like_what_aider_writes_is_prose() -> None:
 
 
 def test_an_input_with_empty_lines_and_two_inputs_in_a_row() -> None:
-    (found,) = Written().start().input("/clear").input("one\n\ntwo  three").read()
-    assert shapes(found) == [("user", "/clear"), ("user", "one\n\ntwo  three")]
+    (found,) = Written().start().input("first").input("one\n\ntwo  three").read()
+    assert shapes(found) == [("user", "first"), ("user", "one\n\ntwo  three")]
+
+
+def test_echoes_of_commands_are_injected() -> None:
+    made = Written().start().input("/clear").input("").input("/ask why\nso?").input(" why\nso?").prose("because")
+    (found,) = made.input("/add a.py").input("/usr/bin is full").read()
+    assert shapes(found) == [
+        ("user", "injected: /clear"),
+        ("user", "injected: <blank>"),
+        ("user", "injected: /ask why\nso?"),
+        ("user", " why\nso?"),
+        ("assistant", "because"),
+        ("user", "/add a.py"),
+        ("user", "/usr/bin is full"),
+    ]
 
 
 def test_a_notice_of_several_lines() -> None:
@@ -204,25 +218,24 @@ def test_the_real_history_by_numbers() -> None:
 
     Here: 452 of 1,134 chats (one stands before the first heading) hold notices only and are left out, 22 of them because what looked
     like prose was the rest of a notice. Inputs are counted one by one (1,768; those in a row together, 1,551, and 8 that were headings or
-    quotations in prose, 1,559). 16,083 lines in notices of several lines are no prose, so 880 texts of the model remain.
+    quotations in prose, 1,559); 621 of them are echoes. 16,083 lines in notices of several lines are no prose, so 880 texts of the model
+    remain, and 2,234 notices in the chats that were kept.
     """
     found = real()
     assert found[0].warnings == ("452 chat(s) hold notices only and were left out",)
     assert len(found) == len({t.id for t in found}) == 682
     kinds = Counter((e.role, b.origin) for t in found for e in t.entries for b in e.blocks if isinstance(b, Text))
-    assert kinds == {("user", "typed"): 1_768, ("assistant", "typed"): 880, ("user", "injected"): 2_234}
-    runs = 0
+    assert kinds == {("user", "typed"): 1_147, ("assistant", "typed"): 880, ("user", "injected"): 2_234 + 621}
+    lines = raw(shared(FILE)).split("\n")
+    inputs = rows = 0
     for transcript in found:
         check(transcript)
-        typed = [
-            e.role == "user" and isinstance(e.blocks[0], Text) and e.blocks[0].origin == "typed"
-            for e in transcript.entries
+        entered = [
+            e.source is not None and lines[(e.source.line or 0) - 1].startswith("####") for e in transcript.entries
         ]
-        runs += sum(now and not before for before, now in zip([False, *typed], typed, strict=False))
-    assert runs == 1_551
-    assert (
-        len([b for b in blocks(found, Text) if isinstance(b, Text) and b.text.startswith("# aider chat started")]) == 0
-    )
+        inputs += sum(entered)
+        rows += sum(now and not before for before, now in pairwise([False, *entered]))
+    assert (inputs, rows) == (1_768, 1_551)
 
 
 def test_every_line_of_the_real_history_is_there_byte_for_byte() -> None:

@@ -6,8 +6,9 @@ notice of several lines has the mark on its first line only and the two spaces o
 stripped, the marks alone decide.
 
 Entries are the inputs (typed), the prose of the model, and the notices, which are shown to the person and only partly to the model
-(injected, in the role `user`). Everything stands in one text without marks and trailing spaces. The text of files and the repository map
-that the model saw are not in the file. Chats in which nothing was said, only notices shown, are counted and left out.
+(injected, in the role `user`). Of the inputs, commands without arguments, empty ones, and commands whose argument comes again as an
+input of its own (`/ask ...`) are echoes, so injected. Every text stands without marks and trailing spaces. The text of files and the
+repository map that the model saw are not in the file. Chats in which nothing was said, only notices shown, are counted and left out.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import msgspec
 
-from ...transcript import Damage, Entry, Origin, Role, Source, Text, Transcript, chained
+from ...transcript import Damage, Entry, Origin, Source, Text, Transcript, chained
 from .base import Input, entry_id
 from .documents import text_of
 from .records import Tally
@@ -32,6 +34,7 @@ _HEADING = "# aider chat started at "
 _INPUT = "####"
 _NOTICE = ">"
 _END = "  "
+_COMMAND = re.compile(r"/[a-z][\w-]*(?:\s+(.*))?$", re.S)
 _VERSION = re.compile(r"Aider (v\S+)")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+)")
 
@@ -107,23 +110,15 @@ def _transcript(chat: _Chat, ordinal: int, marked: bool) -> Transcript | None:
     # Two chats may start in the same second; how they were started, and which came first, does not change as the file grows.
     first = next(filter(str.strip, chat.lines), "")
     session = made_id(_FORMAT, chat.date, ordinal, first)
-    kinds: dict[str, tuple[Role, Origin]] = {
-        "input": ("user", "typed"),
-        "prose": ("assistant", "typed"),
-        "notice": ("user", "injected"),
-    }
-    entries = []
-    for run in runs:
-        role, origin = kinds[run.kind]
-        entries.append(
-            Entry(
-                id=entry_id(session, run.line),
-                role=role,
-                blocks=(Text(run.text(), origin),),
-                source=Source(_FORMAT, line=chat.first_line + run.line),
-            )
+    path = chained(
+        Entry(
+            id=entry_id(session, run.line),
+            role="assistant" if run.kind == "prose" else "user",
+            blocks=(Text(run.text(), _origin(run, then)),),
+            source=Source(_FORMAT, line=chat.first_line + run.line),
         )
-    path = chained(entries)
+        for run, then in zip_longest(runs, runs[1:])
+    )
     notices = "\n".join(run.text() for run in runs if run.kind == "notice")
     version, model = _VERSION.search(notices), _MODEL.search(notices)
     return Transcript(
@@ -136,6 +131,18 @@ def _transcript(chat: _Chat, ordinal: int, marked: bool) -> Transcript | None:
         client=version[1] if version else None,
         time=chat.date.replace(" ", "T", 1) or None,
     )
+
+
+def _origin(run: _Run, then: _Run | None) -> Origin:
+    """`then` is what follows: an argument that comes again right behind its command is what the model was asked."""
+    if run.kind == "prose":
+        return "typed"
+    text = run.text().strip()
+    command = _COMMAND.match(text)
+    echoed = command and (
+        not command[1] or (then and then.kind == "input" and then.text().strip() == command[1].strip())
+    )
+    return "injected" if run.kind == "notice" or echoed or text == "<blank>" else "typed"
 
 
 @dataclass
