@@ -246,6 +246,21 @@ def test_resuming_on_another_day_is_no_compaction() -> None:
     ]
 
 
+def test_commands_that_a_resumed_history_leaves_out_are_no_compaction() -> None:
+    found = read(
+        log(
+            user("h", "/help"),
+            user("x", "/usr is full"),
+            user("q"),
+            said("a", "t"),
+            history(user("q"), said("a", "t")),
+            user("q2"),
+        )
+    )
+    assert found.markers == ()
+    assert [s[1] for s in shapes(found)] == ["injected: /help", "/usr is full", "q", "t", "q2"]
+
+
 def test_a_session_that_was_resumed_and_then_left() -> None:
     found = read(log(*RESUMED[:5]))
     assert found.markers == ()

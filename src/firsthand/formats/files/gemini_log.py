@@ -8,6 +8,7 @@ was a compaction. Originals that a later copy shortens are kept as they first we
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,9 +33,21 @@ def parts_of(content: Any) -> list[Object]:
 
 
 def is_client_text(message: Object) -> bool:
-    """Whether a user message is what the client itself says about the environment or its hooks."""
-    first = next(iter(parts_of(message.get("content"))), {}).get("text")
-    return isinstance(first, str) and first.lstrip().startswith(("<session_context>", "<hook_context>"))
+    """Whether a user message is what the client itself says about the environment or its hooks, or the echo of a bare command."""
+    text = _first_text(message)
+    return text.startswith(("<session_context>", "<hook_context>")) or bool(re.fullmatch(r"/[a-z][\w-]*", text))
+
+
+def _is_passed_over(message: Object) -> bool:
+    """Whether the client leaves a user message out of the history when it resumes: commands, and what it says itself."""
+    return message.get("type") == "user" and _first_text(message).startswith(
+        ("/", "?", "<session_context>", "<hook_context>")
+    )
+
+
+def _first_text(message: Object) -> str:
+    text = next(iter(parts_of(message.get("content"))), {}).get("text")
+    return text.strip() if isinstance(text, str) else ""
 
 
 @dataclass
@@ -187,7 +200,7 @@ class Chat:
         listed, self._listed = self._listed, {}
         gone = [name for name in before if name not in history]
         new = [name for name in history if name in listed]
-        if any(not is_client_text(self.messages.get(name) or self._made[name]) for name in gone):
+        if any(not _is_passed_over(self.messages.get(name) or self._made[name]) for name in gone):
             shown = [name for name in history if name in self.messages or name in self._made or name in new]
             self._made |= {name: listed[name] for name in new if self._without_results(listed[name].get("content"))}
             self.compactions.append(
