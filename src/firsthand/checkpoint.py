@@ -32,7 +32,17 @@ from .journal.sessions import session_row
 from .journal.tree import path_reach
 from .projection.plan import Plan
 
-__all__ = ["Checkpoint", "CheckpointStore", "Claim", "Operation", "OperationState", "fingerprint"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointStore",
+    "Claim",
+    "Operation",
+    "OperationState",
+    "fingerprint",
+    "new_operation_id",
+    "operation_over",
+    "resolve",
+]
 
 OperationState: TypeAlias = Literal["started", "completed", "failed"]
 
@@ -77,13 +87,29 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Claim:
     """The answer to a claim: whose turn it is.
 
-    `new`: yours. `completed`: done before, `checkpoint` is its result. `running`: somebody else is at it, wait. `unfinished`: somebody was, and
-    is gone.
+    `new`: yours. `completed`: done before; `checkpoint` is its result, None where there was nothing to gain. `running`: somebody else is at it,
+    wait. `unfinished`: somebody was, and is gone.
     """
 
     kind: Literal["new", "completed", "running", "unfinished"]
     operation: Operation
     checkpoint: Checkpoint | None = None
+
+
+_ours: set[str] = set()
+"""Ids of the operations that this process is working on. Started in this process and not among them: somebody gave up without a word."""
+
+
+def new_operation_id() -> str:
+    """An id for an operation that this process is about to claim; give it back with `operation_over` whatever happens."""
+    operation_id = f"op{uuid4().hex[:16]}"
+    _ours.add(operation_id)
+    return operation_id
+
+
+def operation_over(operation_id: str) -> None:
+    """This process does no more for that operation."""
+    _ours.discard(operation_id)
 
 
 def fingerprint(*parts: Any) -> str:
@@ -98,8 +124,8 @@ class CheckpointStore:
         self._journal = journal
         self._session = session_id
 
-    def claim(self, key: str, trigger: str) -> Claim:
-        """Take on the operation with this key, or learn who has it.
+    def claim(self, key: str, trigger: str, operation_id: str) -> Claim:
+        """Take on the operation with this key under the given id (see `new_operation_id`), or learn who has it.
 
         Raises:
             SessionNotFoundError: the session is gone.
@@ -114,19 +140,19 @@ class CheckpointStore:
             ).one_or_none()
             if row is None:
                 values = {
-                    "id": f"op{uuid4().hex[:16]}", "session": session.n, "key": key, "state": "started", "owner": _owner(),
+                    "id": operation_id, "session": session.n, "key": key, "state": "started", "owner": _owner(),
                     "trigger": trigger, "started_ms": _now_ms(),
                 }  # fmt: skip
                 connection.execute(insert(operations).values(values))
-                row = connection.execute(select(operations).where(operations.c.id == values["id"])).one()
+                row = connection.execute(select(operations).where(operations.c.id == operation_id)).one()
                 return Claim("new", self._operation(row))
             operation = self._operation(row)
             if row.state == "completed":
                 return Claim("completed", operation, self._of_operation(connection, row))
             return Claim("unfinished" if operation.unfinished else "running", operation)
 
-    def completed(self, key: str) -> Checkpoint | None:
-        """The checkpoint of the completed operation with this key, if there is one."""
+    def completed(self, key: str) -> Claim | None:
+        """The completed operation with this key, if there is one."""
         with self._journal.read() as connection:
             session = session_row(connection, self._session)
             row = connection.execute(
@@ -134,7 +160,9 @@ class CheckpointStore:
                     operations.c.session == session.n, operations.c.key == key, operations.c.state == "completed"
                 )
             ).one_or_none()
-            return None if row is None else self._of_operation(connection, row)
+            return (
+                None if row is None else Claim("completed", self._operation(row), self._of_operation(connection, row))
+            )
 
     def commit(self, operation_id: str, plan: Plan, *, head: str, baseline: int) -> Checkpoint:
         """Store the checkpoint and complete its operation, both or neither.
@@ -196,11 +224,18 @@ class CheckpointStore:
 
     def fail(self, operation_id: str, reason: str) -> bool:
         """Record that a started operation failed, and why; false when it was not started any more."""
+        return self._ended(operation_id, "failed", reason)
+
+    def complete_unchanged(self, operation_id: str, reason: str) -> bool:
+        """Complete an operation without a checkpoint: nothing was to be gained, and asking again would pay for the same answer."""
+        return self._ended(operation_id, "completed", reason)
+
+    def _ended(self, operation_id: str, state: OperationState, reason: str) -> bool:
         with self._journal.write() as connection:
             done = connection.execute(
                 update(operations)
                 .where(operations.c.id == operation_id, operations.c.state == "started")
-                .values(state="failed", finished_ms=_now_ms(), receipt=encode({"reason": reason}))
+                .values(state=state, finished_ms=_now_ms(), receipt=encode({"reason": reason}))
             )
             return done.rowcount == 1
 
@@ -302,7 +337,7 @@ class CheckpointStore:
             started_ms=row.started_ms,
             finished_ms=row.finished_ms,
             receipt=None if row.receipt is None else decode_as(row.receipt, dict),
-            unfinished=row.state == "started" and not _alive(row.owner, row.started_ms),
+            unfinished=row.state == "started" and not _at_work(row.id, row.owner, row.started_ms),
         )
 
 
@@ -341,7 +376,9 @@ def _owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _alive(owner: str, started_ms: int) -> bool:
+def _at_work(operation_id: str, owner: str, started_ms: int) -> bool:
+    if owner == _owner():
+        return operation_id in _ours
     host, _, pid = owner.rpartition(":")
     if host != socket.gethostname():
         return _now_ms() - started_ms < UNFINISHED_AFTER_MS

@@ -208,6 +208,5 @@ class ProviderError(RequestError):
     def __init__(self, status: int | None, body: str, message: str | None = None) -> None:
         self.status = status
         self.body = body
-        super().__init__(
-            message or f"the provider answered {status}" if status is not None else "the provider could not be reached"
-        )
+        answered = "the provider could not be reached" if status is None else f"the provider answered {status}"
+        super().__init__(message or answered)

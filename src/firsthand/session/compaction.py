@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ..budget import Budget, Occupancy
-from ..checkpoint import Checkpoint, CheckpointStore, Claim, Operation, fingerprint
+from ..checkpoint import (
+    Checkpoint,
+    CheckpointStore,
+    Claim,
+    Operation,
+    fingerprint,
+    new_operation_id,
+    operation_over,
+)
 from ..errors import FirsthandError, ProviderError
 from ..formats.wire.response import usage_of
 from ..projection.plan import Plan
@@ -113,7 +121,7 @@ class Job:
 def compaction(job: Job) -> Steps[Outcome]:
     """Makes one compaction, or learns that it was made, is being made, or is not needed."""
     started = time.monotonic()
-    done = yield Store("look up", lambda: job.store.completed(job.key))
+    done: Claim | None = yield Store("look up", lambda: job.store.completed(job.key))
     if done is not None:
         return _reused(done)
     decision = _planned(job, None)
@@ -121,32 +129,41 @@ def compaction(job: Job) -> Steps[Outcome]:
         return Outcome("unchanged", decision.reason)
     if isinstance(decision, Refused):
         return _refused(job, decision, None)
-    claim: Claim = yield Store("claim", lambda: job.store.claim(job.key, job.request.trigger))
-    waited = 0.0
-    while claim.kind == "running" and waited < _LONGEST_WAIT_SECONDS:
-        yield Pause(_POLL_SECONDS)
-        waited += _POLL_SECONDS
-        claim = yield Store("claim", lambda: job.store.claim(job.key, job.request.trigger))
-    if claim.kind == "completed" and claim.checkpoint is not None:
-        return _reused(claim.checkpoint)
-    if claim.kind != "new":
-        return _not_ours(job, claim.operation)
+    operation_id = new_operation_id()
     try:
-        return (yield from _carried_out(job, claim.operation, decision, started))
+        claim = yield from _claimed(job, operation_id)
+        if claim.kind == "completed":
+            return _reused(claim)
+        if claim.kind != "new":
+            return _not_ours(job, claim.operation)
+        return (yield from _carried_out(job, operation_id, decision, started))
     except BaseException as error:
         reason = str(error) or type(error).__name__
-        yield Store("fail", lambda: job.store.fail(claim.operation.id, reason))
-        job.emit(Failed(session=job.session, operation=claim.operation.id, reason=reason))
+        if (yield Store("fail", lambda: job.store.fail(operation_id, reason))):
+            job.emit(Failed(session=job.session, operation=operation_id, reason=reason))
         if isinstance(error, FirsthandError):
-            return Outcome("failed", reason, operation=claim.operation.id)
+            return Outcome("failed", reason, operation=operation_id)
         raise
+    finally:
+        operation_over(operation_id)
 
 
-def _carried_out(job: Job, operation: Operation, decision: Decision, started: float) -> Steps[Outcome]:
+def _claimed(job: Job, operation_id: str) -> Steps[Claim]:
+    """Claims the operation; waits while somebody else is at it."""
+    waited = 0.0
+    while True:
+        claim: Claim = yield Store("claim", lambda: job.store.claim(job.key, job.request.trigger, operation_id))
+        if claim.kind != "running" or waited >= _LONGEST_WAIT_SECONDS:
+            return claim
+        yield Pause(_POLL_SECONDS)
+        waited += _POLL_SECONDS
+
+
+def _carried_out(job: Job, operation_id: str, decision: Decision, started: float) -> Steps[Outcome]:
     job.emit(
         Started(
             session=job.session,
-            operation=operation.id,
+            operation=operation_id,
             trigger=job.request.trigger,
             tokens_before=job.occupancy.tokens,
         )
@@ -167,21 +184,21 @@ def _carried_out(job: Job, operation: Operation, decision: Decision, started: fl
     if isinstance(decision, Refused) and fell_back is not None and job.fallback is not None:
         decision = job.fallback.plan(job.view, job.budget, job.request, _plan_of(job.previous), None, job.occupancy)
     if not isinstance(decision, Plan):
-        yield Store("fail", lambda: job.store.fail(operation.id, _reason(decision)))
-        return _refused(job, decision, operation.id, tuple(usage))
+        yield Store("complete", lambda: job.store.complete_unchanged(operation_id, _reason(decision)))
+        return _refused(job, decision, operation_id, tuple(usage))
     problem, after = _checked(job, decision)
     if problem is not None:
-        yield Store("fail", lambda: job.store.fail(operation.id, problem.message))
-        return _refused(job, problem, operation.id, tuple(usage))
+        yield Store("complete", lambda: job.store.complete_unchanged(operation_id, problem.message))
+        return _refused(job, problem, operation_id, tuple(usage))
     plan = decision
     checkpoint: Checkpoint = yield Store(
         "commit",
-        lambda: job.store.commit(operation.id, plan, head=job.view.entries[-1].id, baseline=after),
+        lambda: job.store.commit(operation_id, plan, head=job.view.entries[-1].id, baseline=after),
     )
     reason = plan.notes.get("fallback") or fell_back
     event: dict[str, Any] = {
         "session": job.session,
-        "operation": operation.id,
+        "operation": operation_id,
         "checkpoint": checkpoint.id,
         "tokens_before": job.occupancy.tokens,
         "tokens_after": after,
@@ -191,7 +208,7 @@ def _carried_out(job: Job, operation: Operation, decision: Decision, started: fl
     }
     job.emit(Applied(**event) if reason is None else FellBack(**event, reason=reason))
     return Outcome(
-        "applied" if reason is None else "fallback", reason or "", checkpoint, operation.id, usage=tuple(usage)
+        "applied" if reason is None else "fallback", reason or "", checkpoint, operation_id, usage=tuple(usage)
     )
 
 
@@ -271,15 +288,14 @@ def _checked(job: Job, plan: Plan) -> tuple[Refused | None, int]:
     return None, after
 
 
-def _reused(checkpoint: Checkpoint) -> Outcome:
+def _reused(claim: Claim) -> Outcome:
+    checkpoint = claim.checkpoint
+    if checkpoint is None:
+        reason = (claim.operation.receipt or {}).get("reason", "")
+        return Outcome("unchanged", reason, operation=claim.operation.id, reused=True)
     fell_back = checkpoint.plan.notes.get("fallback")
-    return Outcome(
-        "applied" if fell_back is None else "fallback",
-        fell_back or "",
-        checkpoint,
-        checkpoint.operation,
-        reused=True,
-    )
+    kind: OutcomeKind = "applied" if fell_back is None else "fallback"
+    return Outcome(kind, fell_back or "", checkpoint, claim.operation.id, reused=True)
 
 
 def _not_ours(job: Job, operation: Operation) -> Outcome:

@@ -133,7 +133,7 @@ class SessionSteps:
         self._overflows += 1
         if not self.settings.auto:
             raise ContextOverflowError(
-                f"the provider refused the request as too large ({error.body[:200]}) and automatic compaction is off; call compact(), or use "
+                "the provider refused the request as too large and automatic compaction is off; call compact(), or use "
                 "a model with a larger window",
                 sizes,
             )
