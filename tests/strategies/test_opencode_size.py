@@ -23,7 +23,7 @@ from firsthand.testing.builders import (
     user,
     view,
 )
-from firsthand.transcript import Entry, Media, Text, ToolResult
+from firsthand.transcript import Entry, Media, Source, Text, ToolResult
 
 
 def length_of(*entries: Entry) -> int:
@@ -216,6 +216,17 @@ def test_no_character_is_halved_where_an_output_is_cut() -> None:
         # Our own request to go on is a user message wherever it comes.
         (
             [user("q"), said(call("a", id="1")), result("1", "x"), injected(CONTINUE), said("on")],
+            [("user", 1), ("assistant", 2), ("user", 1), ("assistant", 1)],
+        ),
+        # In OpenCode's own files a user message is one, whoever wrote it.
+        (
+            [
+                user("q"),
+                said(call("a", id="1")),
+                result("1", "x"),
+                injected("sent again", source=Source("opencode")),
+                said("on"),
+            ],
             [("user", 1), ("assistant", 2), ("user", 1), ("assistant", 1)],
         ),
         # A late result belongs to the message that made the call.

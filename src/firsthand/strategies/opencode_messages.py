@@ -214,9 +214,12 @@ class _Builder:
 
 
 def _is_sent(parts: Sequence[Part]) -> bool:
-    """Whether these are a message of their own: typed, attached, or our own request to go on."""
+    """Whether these are a message of their own: typed, attached, our own request to go on, or a message in OpenCode's own file."""
     return any(
-        not isinstance(part.block, Text) or part.block.origin == "typed" or part.block.text.endswith(CONTINUE)
+        not isinstance(part.block, Text)
+        or part.block.origin == "typed"
+        or part.block.text.endswith(CONTINUE)
+        or (part.entry.source is not None and part.entry.source.format == "opencode")
         for part in parts
     )
 
