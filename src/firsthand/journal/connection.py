@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,23 +111,28 @@ class Database:
         """
         if target.exists():
             raise JournalError(f"{target} exists already; a backup never overwrites, name another file")
-        part = target.with_name(target.name + ".part")
-        part.unlink(missing_ok=True)
-        _make_file(part)
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
+            _make_file(part)
             with translated(self.path, self.timeout):
-                source, copy = sqlite3.connect(self.path, timeout=self.timeout), sqlite3.connect(part)
-                try:
-                    source.backup(copy, pages=_BACKUP_PAGES)
-                finally:
-                    copy.close()
-                    source.close()
-            os.link(part, target)
-        except FileExistsError:
-            raise JournalError(f"{target} was made by somebody else meanwhile; name another file") from None
+                self._copy_to(part)
+            if target.exists():
+                raise JournalError(f"{target} was made by somebody else meanwhile; name another file")
+            part.rename(target)
+        except OSError as error:
+            raise JournalError(f"cannot write {target}: {error.strerror or error}") from error
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()
         return target
+
+    def _copy_to(self, part: Path) -> None:
+        source, copy = sqlite3.connect(self.path, timeout=self.timeout), sqlite3.connect(part)
+        try:
+            source.backup(copy, pages=_BACKUP_PAGES)
+        finally:
+            copy.close()
+            source.close()
 
     def _bring_up_to_date(self) -> None:
         revision, ours = self._stored_revision()

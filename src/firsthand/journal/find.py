@@ -7,6 +7,7 @@ are stored; reasoning is searched only when it is asked for; opaque parts, media
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from ..errors import ConfigError, JournalDamagedError
 from ..transcript import Entry, Role
 from .owners import Owners
 from .readable import Kind, Passage, passages
-from .rows import entry_from
+from .rows import entry_from, unpacked
 from .schema import entries
 from .search_index import candidates
 from .sessions import session_row
@@ -39,6 +40,10 @@ SNIPPET_BYTES = 480
 _BEFORE_HIT = 120
 _FIRST_PIECE = 16
 _LARGEST_PIECE = 128
+# What JSON escapes, and lone surrogates.
+_ESCAPED = re.compile(rb'[\x00-\x1f"\\\x7f]|\xed[\xa0-\xbf]')
+_ROWS = "SELECT n, id, segment, depth, role, time_ms FROM entries WHERE {} ORDER BY n DESC"
+_PAYLOADS = "SELECT n, payload, content_hash FROM entries WHERE n IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,22 @@ def find(connection: Connection, search: Search, *, limit: int, cursor: str | No
     return Found(search.query, tuple(matches), cursor, False, run.timed_out, tuple(run.damaged))
 
 
+class _Literal:
+    """Tells from a payload that an entry cannot match, without decoding it, where JSON writes the query as it is."""
+
+    def __init__(self, needle: bytes) -> None:
+        self._needle = needle
+        self._as_it_is = _ESCAPED.search(needle) is None
+        self._ascii = needle.isascii()
+
+    def rules_out(self, payload: bytes) -> bool:
+        """Whether the query stands nowhere in the payload."""
+        if not self._as_it_is or self._needle in payload.lower():
+            return False
+        # A payload with lone surrogates has all its other characters escaped as well.
+        return self._ascii or b"\\u" not in payload
+
+
 class _Run:
     def __init__(self, connection: Connection, search: Search, start: _Place | None, deadline: float) -> None:
         self._connection = connection
@@ -146,6 +167,7 @@ class _Run:
         self._start = start
         self._deadline = deadline
         self._needle = to_utf8(search.query).lower()
+        self._literal = _Literal(self._needle)
         self._session: Row[Any] | None = None
         self._scope: Scope | None = None
         if search.session is not None:
@@ -162,7 +184,7 @@ class _Run:
         size = _FIRST_PIECE
         while piece := list(islice(keys, size)):
             rows = self._rows(piece)
-            payloads = self._payloads([row.n for row in rows])
+            payloads = self._payloads(rows)
             for row in rows:
                 yield from self._in_entry(row, *payloads[row.n])
             self.searched_to = _Place(piece[-1], 0)
@@ -187,16 +209,11 @@ class _Run:
 
     def _rows(self, piece: list[int]) -> list[Row[Any]]:
         """The rows with these keys that the filters let through, the newest first."""
-        columns = ("n", "id", "segment", "depth", "role", "time_ms")
         search = self._search
-        chosen = select(*(entries.c[name] for name in columns)).where(entries.c.n.in_(piece))
-        if search.role is not None:
-            chosen = chosen.where(entries.c.role == search.role)
-        if search.since_ms is not None:
-            chosen = chosen.where(entries.c.time_ms >= search.since_ms)
-        if search.until_ms is not None:
-            chosen = chosen.where(entries.c.time_ms < search.until_ms)
-        rows = self._connection.execute(chosen.order_by(entries.c.n.desc())).all()
+        filters = {"role = ?": search.role, "time_ms >= ?": search.since_ms, "time_ms < ?": search.until_ms}
+        given = {condition: value for condition, value in filters.items() if value is not None}
+        where = " AND ".join(("n IN (SELECT value FROM json_each(?))", *given))
+        rows = self._connection.exec_driver_sql(_ROWS.format(where), (_listed(piece), *given.values())).all()
         return [row for row in rows if self._let_through(row)]
 
     def _let_through(self, row: Row[Any]) -> bool:
@@ -204,13 +221,15 @@ class _Run:
             return False
         return self._search.tenant is None or self._owners.of(row.segment).tenant == self._search.tenant
 
-    def _payloads(self, keys: list[int]) -> dict[int, tuple[bytes, bytes]]:
-        columns = (entries.c.n, entries.c.payload, entries.c.content_hash)
-        rows = self._connection.execute(select(*columns).where(entries.c.n.in_(keys))) if keys else ()
-        return {key: (payload, expected) for key, payload, expected in rows}
+    def _payloads(self, rows: list[Row[Any]]) -> dict[int, tuple[bytes, bytes]]:
+        found = self._connection.exec_driver_sql(_PAYLOADS, (_listed([row.n for row in rows]),)) if rows else ()
+        return {key: (payload, expected) for key, payload, expected in found}
 
     def _in_entry(self, row: Row[Any], payload: bytes, expected: bytes) -> Iterator[tuple[_Place, Match]]:
         try:
+            payload = unpacked(payload)
+            if self._literal.rules_out(payload):
+                return
             entry = entry_from(row.id, payload, expected)
         except JournalDamagedError:
             self.damaged.append(row.id)
@@ -233,7 +252,7 @@ class _Run:
             return None
         tool = passage.tool
         if tool is None and passage.kind == "tool_result":
-            tool = tool_of_result(self._connection, passage.call_id, row.n)
+            tool = tool_of_result(self._connection, passage.call_id, row.n, row.segment)
         if self._search.tool not in (None, tool):
             return None
         at = max(at, 0)
@@ -244,6 +263,10 @@ class _Run:
             time_ms=row.time_ms, block=passage.block, kind=passage.kind, call_id=passage.call_id, tool=tool,
             snippet=snippet, hit=hit, offset=before + at, block_offset=at,
         )  # fmt: skip
+
+
+def _listed(keys: list[int]) -> str:
+    return "[" + ",".join(map(str, keys)) + "]"
 
 
 def _with_offsets(entry: Entry) -> Iterator[tuple[Passage, int]]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row
 
-from .schema import entries, segments, sessions
 from .tree import path_reach
 
 __all__ = ["Owner", "Owners"]
+
+
+_OWNER = (
+    "SELECT sessions.n, sessions.id, sessions.tenant, sessions.leaf, entries.depth "
+    "FROM sessions LEFT JOIN entries ON entries.n = sessions.leaf "
+)
+_SEGMENT = _OWNER + "WHERE sessions.n = (SELECT session FROM segments WHERE n = ?)"
+_SESSION = _OWNER + "WHERE sessions.n = ?"
 
 
 class Owner(NamedTuple):
@@ -37,23 +44,21 @@ class Owners:
 
     def __init__(self, connection: Connection, only: Row[Any] | None) -> None:
         self._connection = connection
-        self._only = None if only is None else self._owner(only)
         self._by_segment: dict[int, Owner] = {}
         self._by_session: dict[int, Owner] = {}
+        self._only = None if only is None else self._owner(_SESSION, only.n)
 
     def of(self, segment: int) -> Owner:
         """The session that owns the entries of a segment."""
         if self._only is not None:
             return self._only
         if segment not in self._by_segment:
-            chosen = select(sessions).join(segments, segments.c.session == sessions.c.n).where(segments.c.n == segment)
-            row = self._connection.execute(chosen).one()
-            if row.n not in self._by_session:
-                self._by_session[row.n] = self._owner(row)
-            self._by_segment[segment] = self._by_session[row.n]
+            self._by_segment[segment] = self._owner(_SEGMENT, segment)
         return self._by_segment[segment]
 
-    def _owner(self, row: Row[Any]) -> Owner:
-        depth = self._connection.scalar(select(entries.c.depth).where(entries.c.n == row.leaf))
-        reach = dict(path_reach(self._connection, row.leaf))
-        return Owner(row.id, row.tenant, 0 if depth is None else depth + 1, reach)
+    def _owner(self, chosen: str, key: int) -> Owner:
+        session, name, tenant, leaf, depth = self._connection.exec_driver_sql(chosen, (key,)).one()
+        if session not in self._by_session:
+            reach = dict(path_reach(self._connection, leaf))
+            self._by_session[session] = Owner(name, tenant, 0 if depth is None else depth + 1, reach)
+        return self._by_session[session]

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from ..codec import wire_safe
-from .schema import calls, entries
 from .tree import path_reach
 
 __all__ = ["tool_of_result"]
 
 _LOOKED_AT = 100
+_CALLS = (
+    "SELECT calls.entry, calls.tool, entries.segment FROM calls JOIN entries ON entries.n = calls.entry "
+    "WHERE calls.call_id = ? AND calls.entry <= ? ORDER BY calls.entry DESC, calls.block DESC LIMIT ?"
+)
 
 
-def tool_of_result(connection: Connection, call_id: str | None, key: int) -> str | None:
-    """The name of the tool that was called by `call_id` most recently on the path to the entry with key `key`."""
+def tool_of_result(connection: Connection, call_id: str | None, key: int, segment: int) -> str | None:
+    """The name of the tool that was called by `call_id` most recently on the path to the entry with this key, in this segment."""
     if not call_id:
         return None
-    chosen = (
-        select(calls.c.entry, calls.c.tool, entries.c.segment)
-        .join(entries, entries.c.n == calls.c.entry)
-        .where(calls.c.call_id == wire_safe(call_id), calls.c.entry <= key)
-        .order_by(calls.c.entry.desc(), calls.c.block.desc())
-        .limit(_LOOKED_AT)
-    )
-    found = connection.execute(chosen).all()
-    if not found:
-        return None
+    found = connection.exec_driver_sql(_CALLS, (wire_safe(call_id), key, _LOOKED_AT)).all()
+    if not found or found[0].segment == segment:
+        return str(found[0].tool) if found else None
     on_path = {reach.segment: reach.cut for reach in path_reach(connection, key)}
-    return next((tool for entry, tool, segment in found if entry <= on_path.get(segment, -1)), None)
+    return next((tool for entry, tool, place in found if entry <= on_path.get(place, -1)), None)
