@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -17,7 +18,8 @@ from ..projection.plan import Fate, Plan
 from ..projection.report import Counts, Report
 from ..quick import compact_view
 from ..strategies import DEFAULT_STRATEGY, strategy_by_name
-from ..strategies.contract import CompactionRequest
+from ..strategies.contract import CompactionRequest, Strategy
+from ..summary.model import HttpModel
 from ..tokens import Counter, block_cost, counter_by_name, counter_for_model
 from ..transcript import Entry, Transcript, View
 from .output import stderr, stdout_json, table, write_bytes
@@ -54,6 +56,20 @@ def compact(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the messages; stdout when only --to is given.")] = None,
     instructions: Annotated[str | None, typer.Option(help="Your note on what matters, kept verbatim.")] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Add a summary that a model writes; needs --model-url.")
+    ] = False,
+    model_url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="FIRSTHAND_MODEL_URL", help="OpenAI-compatible endpoint, such as http://127.0.0.1:8080/v1."
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help="Name of the model at that endpoint.")] = "",
+    commit: Annotated[
+        bool,
+        typer.Option("--commit", help="Install the result as the session's checkpoint (sessions of the journal only)."),
+    ] = False,
     if_due: Annotated[bool, typer.Option("--if-due", help="Compact only when the trigger is reached.")] = False,
     session: Annotated[str | None, typer.Option(help="Which session, when the file holds several.")] = None,
     format_name: Annotated[
@@ -63,7 +79,19 @@ def compact(
     as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object on stdout.")] = False,
     journal: JournalOption = None,
 ) -> None:
-    """Decide what the next request still shows, write it, and say what was left out. Changes nothing."""
+    """Decide what the next request still shows, write it, and say what was left out. Originals are never changed.
+
+    A key for the model is taken from FIRSTHAND_MODEL_KEY.
+    """
+    if summary or commit:
+        settings: dict[str, Any] = {"window": window, "output_ceiling": output_ceiling, "target": target, "auto": False}
+        settings["strategy"] = _session_strategy(strategy, option or [], summary)
+        if summary:
+            settings["summariser"] = _summariser(model_url, model)
+        if counter is not None:
+            settings["counter"] = counter_by_name(counter)
+        _install(source, settings, instructions, as_json, journal)
+        return
     if as_json and to is not None and out is None:
         raise ConfigError("--json and --to both want stdout; give --out FILE for the messages")
     transcript, view, where = session_source(source, journal, session, format_name)
@@ -117,6 +145,61 @@ def compact(
             )
         if out is not None:
             typer.echo(f"The next request's messages ({to or 'openai-chat'}): {out}")
+
+
+def _session_strategy(name: str, pairs: Iterable[str], summary: bool) -> Strategy:
+    """The strategy for a session of the journal: recomputed from originals where it can be."""
+    options = _options(pairs)
+    if name.startswith("futureos-"):
+        options.setdefault("from_originals", True)
+    return strategy_by_name("futureos-summarized" if summary and name == DEFAULT_STRATEGY else name, **options)
+
+
+def _summariser(url: str | None, model: str) -> HttpModel:
+    if url is None:
+        raise ConfigError("--summary needs the endpoint of a model: --model-url URL, or FIRSTHAND_MODEL_URL")
+    return HttpModel(url, model=model, key=os.environ.get("FIRSTHAND_MODEL_KEY"))
+
+
+def _install(
+    source: str, settings: dict[str, Any], instructions: str | None, as_json: bool, journal: Path | None
+) -> None:
+    """Compacts a session of the journal for good, which means until `session undo`."""
+    from ..journal import Journal
+    from ..session.session import Session
+
+    if Path(source).exists():
+        raise ConfigError(f"--commit and --summary work on sessions of the journal; `firsthand import {source}` first")
+    with Journal.open(journal) as store:
+        info = store.session(source)
+        system = store.meta(info.id).system
+        session = Session.open(info.id, journal=store, model=info.model, **settings)
+        outcome = session.compact(instructions, system=system)
+    checkpoint = outcome.checkpoint
+    if as_json:
+        stdout_json(
+            {
+                "session": info.id,
+                "outcome": outcome.kind,
+                "reason": outcome.reason,
+                "operation": outcome.operation,
+                "checkpoint": None if checkpoint is None else checkpoint.id,
+                "tokens_before": None if checkpoint is None else checkpoint.plan.tokens_before,
+                "tokens_after": None if checkpoint is None else checkpoint.baseline,
+                "reused": outcome.reused,
+                "summary_usage": list(outcome.usage),
+            }
+        )
+    elif checkpoint is None:
+        typer.echo(f"{outcome.kind}: {outcome.reason}")
+    else:
+        because = f" ({outcome.reason})" if outcome.reason else ""
+        typer.echo(
+            f"{outcome.kind}{because}: {checkpoint.plan.tokens_before:,} -> {checkpoint.baseline:,} tokens, {checkpoint.id}"
+        )
+        typer.echo(f"`firsthand session undo {info.id}` takes it back")
+    if outcome.kind == "failed":
+        raise CompactionRefusedError("failed", outcome.reason, outcome.sizes)
 
 
 def _counter(name: str | None, transcript: Transcript) -> Counter:
