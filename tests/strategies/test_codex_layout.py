@@ -76,6 +76,14 @@ def test_repeated_instructions_are_shown_once() -> None:
     assert shown(history, planned(history)) == ["base", "one", "rule", "late", "two", SUMMARY]
 
 
+def test_what_the_client_tells_the_model_in_passing_is_not_sent_again() -> None:
+    reminder = injected("6144 tokens left", role="developer")
+    history = view(
+        injected("You are /root.", role="developer"), *TURNS, reminder, developer("by the caller"), said("b")
+    )
+    assert shown(history, planned(history)) == ["one", "You are /root.", "by the caller", "two", SUMMARY]
+
+
 def test_newer_settings_take_the_place_of_what_they_change() -> None:
     def settings(**parts: str) -> Entry:
         return injected(*(f"<{name}>{text}</{name}>" for name, text in parts.items()), role="developer")

@@ -48,10 +48,10 @@ def test_the_new_window_holds_neither_the_prompt_nor_the_tool_output() -> None:
     assert shown(history, plan) == [
         "base",
         "<permissions instructions>p</permissions instructions>",
-        "<environment_context>e</environment_context>",
         "[Context window of /root: first e1:0, previous e1:0, current e1:1. Earlier windows are not shown and were not summarised.]",
+        "<environment_context>e</environment_context>",
     ]
-    assert [entry.role for entry in project(history, plan)] == ["system", "developer", "user", "developer"]
+    assert [entry.role for entry in project(history, plan)] == ["system", "developer", "developer", "user"]
     assert (plan.rest, plan.summary, plan.state["window_number"]) == ("omitted", None, 1)
 
 
@@ -59,7 +59,7 @@ def test_the_second_window_names_the_first_and_nothing_grows() -> None:
     first = switched(view(RULE, ENVIRONMENT, *TURNS))
     history = view(RULE, ENVIRONMENT, *TURNS, said("more"), user("three"), said("b"))
     second = switched(history, previous=first)
-    assert shown(history, second)[-1].startswith("[Context window of /root: first e1:0, previous e1:1, current e1:2.")
+    assert shown(history, second)[1].startswith("[Context window of /root: first e1:0, previous e1:1, current e1:2.")
     assert len(second.items) == len(first.items) == 3
 
 
@@ -97,7 +97,7 @@ def test_developer_messages_of_the_client_s_caller() -> None:
     ]
     bounded = switched(history, limits=limits, retain_client_developer_messages=True)
     assert [item.entry for item in bounded.items if isinstance(item, Kept)] == ["e1", "e9"]
-    assert "…11000 tokens truncated…" in shown(history, bounded)[1]
+    assert "…11000 tokens truncated…" in shown(history, bounded)[2]
 
 
 def test_no_model_is_asked_and_nothing_new_is_unchanged() -> None:
@@ -137,20 +137,20 @@ def test_the_limits_are_those_of_the_family_and_the_buffer_puts_them_off() -> No
 
 def test_the_reminder_comes_once_per_window_at_its_threshold() -> None:
     assert notices(244_799, CodexTokenBudget()) == [], "no threshold, no reminder"
-    reminded = CodexTokenBudget(reminder_threshold_tokens=6_144, reminder_message_template="{remaining} left")
+    reminded = CodexTokenBudget(reminder_threshold_tokens=6_144, reminder_message_template="{n_remaining} left")
     assert notices(244_800 - 6_145, reminded) == []
     assert notices(244_800 - 6_144, reminded) == [("reminder", "6144 left")]
     assert notices(300_000, reminded) == [("reminder", "0 left")]
     assert notices(300_000, reminded, notices=frozenset({"reminder"})) == []
     assert notices(244_000, CodexTokenBudget(reminder_threshold_tokens=6_144)) == [
-        ("reminder", REMINDER.replace("{remaining}", "800"))
+        ("reminder", REMINDER.replace("{n_remaining}", "800"))
     ]
 
 
 def test_the_last_message_comes_in_the_buffer_only() -> None:
     strategy = CodexTokenBudget(
         reminder_threshold_tokens=1,
-        reminder_message_template="{remaining} left",
+        reminder_message_template="{n_remaining} left",
         auto_compact_fallback_prompt="last note",
         auto_compact_fallback_buffer_tokens=10_000,
     )
@@ -175,8 +175,8 @@ def test_other_strategies_remind_nobody() -> None:
         ({"auto_compact_fallback_prompt": "note"}, "needs auto_compact_fallback_buffer_tokens"),
         ({"reminder_message_template": "nothing"}, "remaining"),
         ({"reminder_message_template": ""}, "remaining"),
-        ({"reminder_message_template": "{remaining} {remaining}"}, "once"),
-        ({"reminder_message_template": "{remaining}" + "é" * 995}, "2,001 bytes"),
+        ({"reminder_message_template": "{n_remaining} {n_remaining}"}, "once"),
+        ({"reminder_message_template": "{n_remaining}" + "é" * 994}, "2,001 bytes"),
         ({"guidance_message": "x" * 2_001}, "guidance_message takes 2,001 bytes"),
     ],
 )

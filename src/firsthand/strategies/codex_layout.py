@@ -42,9 +42,9 @@ def initial_context(
 ) -> list[Kept]:
     """The client's initial context, as far as the history recorded it.
 
-    Codex makes it anew from its settings. In its place stand the system and developer entries and what the client put before the first prompt, or
-    beside it, or sends again when it changes. A block of settings holds the newest text that was sent for it; a repeated entry is shown once
-    (SE-14), and what the tail brings along is left to the tail.
+    Codex makes it anew from its settings. In its place stand the system entries, the developer messages of the client's caller, and what the client
+    itself put before the first prompt, or beside it, or sends again when it changes. A block of settings holds the newest text that was sent for
+    it; a repeated entry is shown once (SE-14), and what the tail brings along is left to the tail.
 
     Args:
         history: what is covered.
@@ -74,8 +74,11 @@ def _is_context(entry: Entry, leading: bool) -> bool:
     texts = texts_of(entry)
     if not any(text.strip() for text in texts):
         return False
-    if entry.role in ("system", "developer"):
+    if entry.role == "system" or kind_of(entry) == "developer":
         return True
+    if entry.role == "developer":
+        # What the client tells the model in passing, a reminder for one, is not sent again.
+        return leading or all(element(text) is not None for text in texts)
     if entry.role != "user" or has_result(entry) or is_real_user(entry):
         return False
     return leading or all(element(text) in _SENT_AGAIN for text in texts)

@@ -34,8 +34,8 @@ NOTHING_SUMMARISED = (
 OPAQUE = "[An opaque compaction item of the provider stands here; only that provider can read it.]"
 
 REMINDER = (
-    "About {remaining} tokens are left in this context window. When it is full, work goes on in a new one that shows none of this conversation. Put "
-    "what you need later where you can read it again: the goal, decisions, progress, what you learned, the next steps."
+    "About {n_remaining} tokens are left in this context window. When it is full, work goes on in a new one that shows none of this conversation. "
+    "Put what you need later where you can read it again: the goal, decisions, progress, what you learned, the next steps."
 )
 
 

@@ -10,7 +10,7 @@ from ..budget import Budget, Occupancy
 from ..codec import to_utf8
 from ..errors import ConfigError
 from ..projection.plan import Item, Kept, Plan, Synthetic, Trigger
-from ..transcript import View
+from ..transcript import Role, View
 from .codex_base import CodexOptions, CodexStrategy, baseline, window_number
 from .codex_history import LiveHistory
 from .codex_kinds import Kind
@@ -23,7 +23,7 @@ __all__ = ["CodexTokenBudget"]
 
 DEVELOPER: tuple[Kind, ...] = ("developer",)
 _LONGEST_TEXT = 2_000
-_PLACEHOLDER = "{remaining}"
+_PLACEHOLDER = "{n_remaining}"
 _CLIENT_DEVELOPER_TOKENS = 64_000
 
 
@@ -41,11 +41,11 @@ class CodexTokenBudget(CodexStrategy):
 
     Options (see `CodexStrategy` for those of the family):
         reminder_threshold_tokens: remind the model when this little is left (off).
-        reminder_message_template: the reminder, 1 to 2,000 bytes, with `{remaining}` once; None: ours.
+        reminder_message_template: the reminder, 1 to 2,000 bytes, with `{n_remaining}` once; None: ours.
         guidance_message: stands in the block that names the windows, at most 2,000 bytes.
         auto_compact_fallback_prompt: one last message when nothing is left, at most 2,000 bytes; needs the buffer.
         auto_compact_fallback_buffer_tokens: how far the switch is put off for it.
-        retain_client_developer_messages: the newest 64,000 tokens of developer messages that the client's caller wrote stand behind the context (off:
+        retain_client_developer_messages: the newest 64,000 tokens of developer messages that the client's caller wrote come last (off:
             they are part of it, whatever they take).
         agent_name: the agent's name in the block.
     """
@@ -136,14 +136,20 @@ class CodexTokenBudget(CodexStrategy):
         if self.retain_client_developer_messages:
             found = self._messages(history, view, DEVELOPER, media=True)
             developers, _ = newest_messages(found, _CLIENT_DEVELOPER_TOKENS, images=False)
-        items = (*self._arranged(history, "standalone", []), *(item for _, item in developers))
+        context = self._arranged(history, "standalone", [])
+        ahead = next((at for at, item in enumerate(context) if _role(item, view) == "user"), len(context))
         number = window_number(history.previous) + 1
         return self._finished(
             view,
             budget,
             request,
             history,
-            (*items, self._window(number, view, history, items)),
+            (
+                *context[:ahead],
+                self._window(number, view, history, context),
+                *context[ahead:],
+                *(item for _, item in developers),
+            ),
             rest="omitted",
             notes={"window": str(number)},
         )
@@ -154,10 +160,14 @@ class CodexTokenBudget(CodexStrategy):
         text = window_block(
             self.agent_name, f"{first}:0", f"{first}:{number - 1}", f"{first}:{number}", self.guidance_message
         )
-        shown = (*(view[item.entry] for item in items if isinstance(item, Kept)), *history.tail)
+        roles = [*(_role(item, view) for item in items), *(entry.role for entry in history.tail)]
         # No provider answers a request without a single user message.
-        alone = not any(entry.role == "user" for entry in shown)
+        alone = "user" not in roles
         return Synthetic("notice", text, role="user" if alone else "developer")
+
+
+def _role(item: Item, view: View) -> Role:
+    return view[item.entry].role if isinstance(item, Kept) else item.role
 
 
 def _developer(text: str) -> Synthetic:
