@@ -26,7 +26,7 @@ from ...transcript import (
 from ..files.base import entry_id
 from .anthropic_blocks import NAME, own_block, own_message
 from .calls import argument_object
-from .origin import origin_of
+from .origin import origin_in_messages
 from .shape import difference
 
 __all__ = ["read_messages"]
@@ -68,7 +68,7 @@ def _message(raw: dict[str, Any], index: int, session: str) -> Entry:
         if blocks and all(isinstance(block, ToolResult) for block in blocks):
             as_role = "tool"
         blocks = tuple(
-            msgspec.structs.replace(block, origin=origin_of(block.text)) if isinstance(block, Text) else block
+            msgspec.structs.replace(block, origin=origin_in_messages(block.text)) if isinstance(block, Text) else block
             for block in blocks
         )
     entry = Entry(

@@ -13,7 +13,7 @@ from ...transcript import Block, Entry, Extra, Media, Reasoning, Role, Source, T
 from ..files.base import entry_id
 from .chat_parts import read_content
 from .chat_write import own_call, own_message
-from .origin import origin_of
+from .origin import origin_in_messages
 from .shape import difference
 
 __all__ = ["read_messages"]
@@ -69,7 +69,7 @@ def read_messages(messages: Sequence[dict[str, Any]], session: str) -> tuple[Ent
 
 
 def _with_origin(block: Block) -> Block:
-    if isinstance(block, Text) and (origin := origin_of(block.text)) != "typed":
+    if isinstance(block, Text) and (origin := origin_in_messages(block.text)) != "typed":
         return Text(block.text, origin, block.extra)
     return block
 

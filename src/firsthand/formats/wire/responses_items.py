@@ -91,8 +91,8 @@ def _parts(blocks: Sequence[Block], role: Role, *, exact: bool) -> list[Item]:
     parts = []
     for block in blocks:
         if isinstance(block, Media) and not exact:
-            in_place = role in ("user", "tool")
-            parts.append(media_part(block, own=True) if in_place else text_part(left_out(block), role))
+            by_model = role == "assistant"
+            parts.append(text_part(left_out(block), role) if by_model else media_part(block, own=True))
         elif exact or not (isinstance(block, Text) and not block.text):
             extra = block.extra if isinstance(block, Text | Media) else None
             parts.append(restored(own_part(block, role), extra))

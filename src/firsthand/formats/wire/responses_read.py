@@ -11,7 +11,7 @@ from ...codec import compact_json
 from ...errors import FormatError
 from ...transcript import Block, Entry, Extra, Reasoning, Role, Source, Text, ToolCall, ToolResult, Unknown, chained
 from ..files.base import entry_id
-from .origin import origin_of
+from .origin import origin_in_responses
 from .responses_items import NAME, own_call, own_message, own_output, own_reasoning
 from .responses_parts import read_parts
 from .shape import difference
@@ -66,7 +66,7 @@ def _message(entry: Entry, raw: dict[str, Any], where: str) -> Entry:
         raise FormatError(f"{where}: the content must be a string or a list of parts")
     if role == "user":
         blocks = tuple(
-            msgspec.structs.replace(block, origin=origin_of(block.text)) if isinstance(block, Text) else block
+            msgspec.structs.replace(block, origin=origin_in_responses(block.text)) if isinstance(block, Text) else block
             for block in blocks
         )
     entry = msgspec.structs.replace(entry, role=role, blocks=blocks, extra=hints or None)
@@ -75,6 +75,9 @@ def _message(entry: Entry, raw: dict[str, Any], where: str) -> Entry:
 
 def _block(raw: dict[str, Any], kind: str, where: str) -> tuple[Role, Block]:
     call_id = raw.get("call_id")
+    if kind == "local_shell_call_output" and call_id is None:
+        # The one output that names its call in another field.
+        call_id = raw.get("id")
     try:
         if kind == "reasoning":
             return "assistant", _reasoning(raw, where)

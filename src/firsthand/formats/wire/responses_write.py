@@ -39,10 +39,15 @@ class _Writer:
         }
         self._kinds: dict[str, str] = {}
         """For each call the type of its output."""
+        self._native: set[str] = set()
+        """Calls of the provider's own tools that are written as such."""
         for entry in entries:
             for block in entry.blocks:
                 if isinstance(block, ToolCall):
-                    self._kinds[block.id] = _output_kind(entry, block, answers.get(block.id))
+                    kind = _output_kind(entry, block, answers.get(block.id))
+                    self._kinds[block.id] = kind or "function_call_output"
+                    if _own(entry) and kind is not None:
+                        self._native.add(block.id)
 
     def items(self) -> list[Item]:
         made: list[tuple[Item, bool]] = []
@@ -129,8 +134,7 @@ class _Writer:
         if isinstance(block, ToolResult) or block.kind == "server":
             return None
         call_id = self._ids[block.id]
-        native = self._kinds[block.id] != "function_call_output" or block.kind == "function"
-        if _own(entry) and native:
+        if block.id in self._native:
             return restored(own_call(block, call_id=call_id, exact=False), block.extra)
         name = accepted_name(block.name)
         if block.kind == "custom":
@@ -142,20 +146,23 @@ def _own(entry: Entry) -> bool:
     return entry.wire == NAME
 
 
-def _output_kind(entry: Entry, call: ToolCall, answer: tuple[Entry, ToolResult] | None) -> str:
-    """The type of the output that answers a call.
+def _output_kind(entry: Entry, call: ToolCall, answer: tuple[Entry, ToolResult] | None) -> str | None:
+    """The type of the output that answers a call; None where the call has to become a function's to be answered at all.
 
     A call of one of the provider's own tools stays one only when its output came from this wire as well: what stands for an output that is
-    not there could not be written in such a tool's form, so both become a function's.
+    not there could not be written in such a tool's form.
     """
     if call.kind == "custom":
         return "custom_tool_call_output"
-    if call.kind == "function" or not _own(entry):
-        return "function_call_output"
+    if call.kind in ("function", "local_shell_call"):
+        # The output of a local shell may have the form of a function's, and with some clients always has.
+        native = hint(answer[1].extra, "type") if answer is not None and _own(answer[0]) else None
+        return native if native == f"{call.kind}_output" else "function_call_output"
+    if not _own(entry):
+        return None
     if answer is None:
         return f"{call.kind}_output"
-    native = hint(answer[1].extra, "type") if _own(answer[0]) else None
-    return native or "function_call_output"
+    return hint(answer[1].extra, "type") if _own(answer[0]) else None
 
 
 def _whole_item(entry: Entry) -> Item | None:
@@ -175,5 +182,5 @@ def _parts(block: Block, role: Role, *, own: bool) -> Iterable[Item]:
     if isinstance(block, Text):
         return [text_part(block.text, role)] if block.text else []
     if isinstance(block, Media):
-        return [media_part(block, own=own) if role in ("user", "tool") else text_part(left_out(block), role)]
+        return [text_part(left_out(block), role) if role == "assistant" else media_part(block, own=own)]
     return []
