@@ -590,9 +590,24 @@ def test_options_round_trip_by_name() -> None:
     assert OpencodeV1(**strategy.options()).options() == strategy.options()
 
 
+def test_lists_may_come_from_a_command_line() -> None:
+    options = OpencodeV1(prune_protected_tools="skill, note", context="ONE").options()
+    assert (options["prune_protected_tools"], options["context"]) == (("skill", "note"), ("ONE",))
+    with pytest.raises(ConfigError):
+        strategy_by_name("opencode-v1", tail_turns="many")
+
+
 @pytest.mark.parametrize(
     "options",
-    [{"follows": "V1-a"}, {"tail_turns": -1}, {"preserve_recent_tokens": -5}, {"reserved": -1}, {"prune_protect": -1}],
+    [
+        {"follows": "V1-a"},
+        {"tail_turns": -1},
+        {"preserve_recent_tokens": -5},
+        {"reserved": -1},
+        {"prune_protect": -1},
+        {"tool_output_max_chars": -1},
+        {"output_token_max": 0},
+    ],
 )
 def test_options_that_cannot_work(options: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError):

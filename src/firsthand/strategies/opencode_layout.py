@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ..budget import Budget
+from ..errors import ConfigError
 from ..projection.boundaries import open_step
 from ..projection.originals import originals
 from ..projection.plan import BlockRef, Item, Kept, Plan
@@ -17,7 +18,17 @@ from ..transcript import Text, ToolResult, View
 from .contract import CompactionRequest, Refused
 from .opencode_messages import Message, Part, Tool, blocks_of_messages, instructions
 
-__all__ = ["AUTOMATIC", "checked", "kept_items", "laid_out", "open_from", "options_of", "prefix_items", "refs"]
+__all__ = [
+    "AUTOMATIC",
+    "check_numbers",
+    "checked",
+    "kept_items",
+    "laid_out",
+    "open_from",
+    "options_of",
+    "prefix_items",
+    "refs",
+]
 
 AUTOMATIC = ("automatic", "model_context_downshift", "provider_context_limit")
 """The triggers that OpenCode calls automatic: it goes on by itself afterwards."""
@@ -158,6 +169,18 @@ def checked(plan: Plan, view: View, budget: Budget, request: CompactionRequest, 
             {"before": before, "after": whole},
         )
     return msgspec.structs.replace(plan, tokens_before=before, tokens_after=after)
+
+
+def check_numbers(strategy: Any, names: Sequence[str]) -> None:
+    """Refuses options that cannot be negative.
+
+    Raises:
+        ConfigError: one is.
+    """
+    for name in names:
+        value = getattr(strategy, name)
+        if value is not None and value < 0:
+            raise ConfigError(f"{name} must be at least 0, not {value:,}")
 
 
 def options_of(strategy: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -21,10 +21,15 @@ from .opencode_size import CLEARED, estimate
 from .opencode_state import Pair, State
 from .pi_js import length
 
-__all__ = ["VERSIONS", "OpencodePrune", "PruneRules", "pruned"]
+__all__ = ["VERSIONS", "OpencodePrune", "PruneRules", "names_in", "pruned"]
 
 VERSIONS = (("opencode-v1", "opencode-1.18.31-v1-1"), ("opencode-prune", "opencode-1.18.31-prune-1"))
 """The strategies, with their versions, whose plans the family goes on from."""
+
+
+def names_in(value: Sequence[str]) -> tuple[str, ...]:
+    """Names as a program gives them, or as a command line does: in one text, with commas."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else tuple(value)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class OpencodePrune(Strategy):
         protect: tokens of newest outputs that stay (40,000).
         minimum: what must at least be saved, in tokens (more than 20,000).
         turns: newest user messages that are left alone with what followed them (2).
-        protected_tools: tools whose outputs stay (`skill`).
+        protected_tools: tools whose outputs stay (`skill`); a list, or one text with commas.
     """
 
     name: ClassVar[str] = "opencode-prune"
@@ -79,7 +84,7 @@ class OpencodePrune(Strategy):
         turns: int = 2,
         protected_tools: Sequence[str] = ("skill",),
     ) -> None:
-        self.rules = PruneRules(protect, minimum, turns, tuple(protected_tools))
+        self.rules = PruneRules(protect, minimum, turns, names_in(protected_tools))
 
     def options(self) -> dict[str, Any]:
         """The options in force."""

@@ -14,9 +14,9 @@ from ..tokens import total_cost
 from ..transcript import View
 from .contract import CompactionRequest, Decision, DueState, NeedsSummary, Refused, Strategy, Summary, Unchanged
 from .opencode_install import Defects, Selection, Session, failed, installed
-from .opencode_layout import open_from, options_of
+from .opencode_layout import check_numbers, open_from, options_of
 from .opencode_messages import applying, messages
-from .opencode_prune import VERSIONS, PruneRules, pruned
+from .opencode_prune import VERSIONS, PruneRules, names_in, pruned
 from .opencode_request import RequestOptions, summary_request
 from .opencode_size import Sizes
 from .opencode_state import State
@@ -89,14 +89,18 @@ class OpencodeV1(Strategy):
         self.tail_turns = _TURNS[follows] if tail_turns is None else tail_turns
         self.preserve_recent_tokens = preserve_recent_tokens
         self.tool_output_max_chars = tool_output_max_chars
-        for option in ("reserved", "limit_input", "output_token_max", "tail_turns", "preserve_recent_tokens"):
-            if (getattr(self, option) or 0) < 0:
-                raise ConfigError(f"{option} must be at least 0, not {getattr(self, option):,}")
+        check_numbers(
+            self,
+            ("reserved", "limit_input", "tail_turns", "preserve_recent_tokens", "tool_output_max_chars"),
+        )
+        if output_token_max < 1:
+            raise ConfigError(f"output_token_max must be at least 1, not {output_token_max:,}")
         self.prune = prune
-        self.prune_rules = PruneRules(prune_protect, prune_minimum, prune_turns, tuple(prune_protected_tools))
+        self.prune_rules = PruneRules(prune_protect, prune_minimum, prune_turns, names_in(prune_protected_tools))
         self.autocontinue = autocontinue
+        texts = (context,) if isinstance(context, str) else tuple(context)
         self.request_options = RequestOptions(
-            prompt, system_prompt, hook_prompt, tuple(context), tool_output_max_chars, real_messages=follows == "V1-b"
+            prompt, system_prompt, hook_prompt, texts, tool_output_max_chars, real_messages=follows == "V1-b"
         )
         self.defects = Defects(
             lose_head_on_failure=strict_bugs or lose_head_on_failure,

@@ -23,7 +23,7 @@ from .contract import (
     SummaryRequest,
     Unchanged,
 )
-from .opencode_layout import checked, laid_out, open_from, options_of, prefix_items
+from .opencode_layout import check_numbers, checked, laid_out, open_from, options_of, prefix_items
 from .opencode_messages import Message, applying, messages
 from .opencode_prompts import HEADINGS, checkpoint, instruction, request_text, shared_instruction
 from .opencode_size import Sizes, estimate
@@ -112,9 +112,6 @@ class OpencodeV2(Strategy):
     ) -> None:
         if follows not in _GENERATIONS:
             raise ConfigError(f"opencode-v2 follows one of {', '.join(_GENERATIONS)}, not {follows!r}")
-        for name, value in (("keep_tokens", keep_tokens), ("buffer", buffer), ("limit_input", limit_input)):
-            if (value or 0) < 0:
-                raise ConfigError(f"{name} must be at least 0, not {value:,}")
         defaults = _GENERATIONS[follows]
         self.follows = follows
         self.keep_tokens = defaults.keep_tokens if keep_tokens is None else keep_tokens
@@ -125,6 +122,7 @@ class OpencodeV2(Strategy):
         self.share_prefix = defaults.share_prefix if share_prefix is None else share_prefix
         self.tool_output_max_chars = tool_output_max_chars
         self.prompt = prompt
+        check_numbers(self, ("keep_tokens", "buffer", "limit_input", "tool_output_max_chars"))
         self._cap = defaults.summary_cap if not self.share_prefix else None
 
     def options(self) -> dict[str, Any]:
