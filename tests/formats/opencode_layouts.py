@@ -10,7 +10,7 @@ from typing import Any
 
 from conftest import shared
 
-from firsthand.formats.files.opencode import OpenCodeReader
+from firsthand.formats.files.opencode.reader import OpenCodeReader
 from firsthand.transcript import Transcript
 
 from .reading import one, opened, raw, values_in

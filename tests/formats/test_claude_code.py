@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.claude_code import ClaudeCodeReader
+from firsthand.formats.files.claude_code.reader import ClaudeCodeReader
 from firsthand.transcript import Entry, Media, Reasoning, Text, ToolCall, ToolResult, Usage
 
 from .lines import all_texts, as_bytes, check_whole, counted, read, records_of, shape, texts

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.codex import CodexReader
+from firsthand.formats.files.codex.reader import CodexReader
 from firsthand.formats.wire import wire_by_name
 from firsthand.transcript import Entry, Media, Reasoning, Text, ToolCall, ToolResult, Unknown, Usage
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.gemini import GeminiReader
+from firsthand.formats.files.gemini.reader import GeminiReader
 from firsthand.transcript import Reasoning, Text, ToolCall, ToolResult, Transcript, Usage
 
 from .reading import blocks, check, counts, one, opened, raw, shape, shapes, subset

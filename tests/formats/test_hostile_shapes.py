@@ -14,10 +14,10 @@ from firsthand.codec import decode_as, encode
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Reader
 from firsthand.formats.files.cursor import CursorReader
-from firsthand.formats.files.gemini import GeminiReader
-from firsthand.formats.files.opencode import OpenCodeReader
-from firsthand.formats.files.openhands import OpenHandsReader
-from firsthand.formats.files.swe_agent import SweAgentReader
+from firsthand.formats.files.gemini.reader import GeminiReader
+from firsthand.formats.files.opencode.reader import OpenCodeReader
+from firsthand.formats.files.openhands.reader import OpenHandsReader
+from firsthand.formats.files.swe_agent.reader import SweAgentReader
 from firsthand.formats.files.tau_bench import TauBenchReader
 from firsthand.transcript import Transcript
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError, FormatError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.opencode import OpenCodeReader
+from firsthand.formats.files.opencode.reader import OpenCodeReader
 from firsthand.transcript import Transcript
 
 from .opencode_layouts import (

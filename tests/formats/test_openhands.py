@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.openhands import OpenHandsReader
+from firsthand.formats.files.openhands.reader import OpenHandsReader
 from firsthand.transcript import Text, ToolCall, ToolResult, Transcript, Usage
 
 from .reading import blocks, check, counts, one, opened, raw, shape, shapes, subset

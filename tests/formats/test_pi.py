@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.pi import PiReader
+from firsthand.formats.files.pi.reader import PiReader
 from firsthand.transcript import Entry, Media, Reasoning, Text, ToolCall, ToolResult, Usage
 
 from .lines import all_texts, as_bytes, check_whole, counted, read, records_of, shape, texts

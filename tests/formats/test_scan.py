@@ -13,7 +13,7 @@ from conftest import shared
 
 from firsthand.formats.files import reader_by_name
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.opencode import OpenCodeReader
+from firsthand.formats.files.opencode.reader import OpenCodeReader
 from firsthand.formats.scan import Found, scan
 
 from .opencode_layouts import database, tree

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.swe_agent import SweAgentReader
+from firsthand.formats.files.swe_agent.reader import SweAgentReader
 from firsthand.transcript import Entry, Reasoning, Text, ToolCall, ToolResult, Transcript, Usage
 
 from .reading import blocks, check, counts, one, opened, raw, shapes, subset

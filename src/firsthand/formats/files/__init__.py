@@ -12,16 +12,16 @@ from importlib.metadata import entry_points
 from ...errors import ConfigError, UnknownNameError
 from .aider import AiderReader
 from .base import Input, Reader
-from .claude_code import ClaudeCodeReader
-from .codex import CodexReader
+from .claude_code.reader import ClaudeCodeReader
+from .codex.reader import CodexReader
 from .cursor import CursorReader
 from .firsthand import FirsthandReader
-from .gemini import GeminiReader
+from .gemini.reader import GeminiReader
 from .messages import MessagesReader
-from .opencode import OpenCodeReader
-from .openhands import OpenHandsReader
-from .pi import PiReader
-from .swe_agent import SweAgentReader
+from .opencode.reader import OpenCodeReader
+from .openhands.reader import OpenHandsReader
+from .pi.reader import PiReader
+from .swe_agent.reader import SweAgentReader
 from .tau_bench import TauBenchReader
 
 __all__ = ["ENTRY_POINTS", "READERS", "Input", "Reader", "format_names", "reader_by_name", "third_party_readers"]

@@ -15,7 +15,7 @@ import msgspec
 from ...errors import EmptySessionError, FormatError
 from ...transcript import Damage, Entry, Transcript
 from .base import Input, json_records
-from .codex_items import TYPES
+from .codex.items import TYPES
 from .documents import read_document
 from .records import first_records, record_of, string_of
 from .values import made_id

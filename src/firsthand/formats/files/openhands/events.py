@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...transcript import (
+from ....transcript import (
     Block,
     Entry,
     Marker,
@@ -18,10 +18,10 @@ from ...transcript import (
     Unknown,
     Usage,
 )
-from .base import entry_id
-from .chat_messages import call_blocks, content_blocks, reasoning_blocks
-from .records import Tally, count, record_of, string_of
-from .values import arguments_of, chat_usage, media_of, usage_of
+from ..base import entry_id
+from ..chat_messages import call_blocks, content_blocks, reasoning_blocks
+from ..records import Tally, count, record_of, string_of
+from ..values import arguments_of, chat_usage, media_of, usage_of
 
 __all__ = ["FORMAT", "Run"]
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any, TypeVar
 
-from ...codec import decode
-from ...errors import FormatError
-from ...transcript import Damage
-from .opencode_records import Object, Records
+from ....codec import decode
+from ....errors import FormatError
+from ....transcript import Damage
+from .records import Object, Records
 
 __all__ = ["SQLITE_MAGIC", "add_database", "is_opencode_database", "read_database"]
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import EmptySessionError, FormatError
-from ...transcript import Transcript, chained
-from .base import Input
-from .opencode_entries import FORMAT, session_parts
-from .opencode_records import Records, add_document, add_tree, tree_roots
-from .opencode_sqlite import SQLITE_MAGIC, add_database, is_opencode_database
-from .records import iso_time, record_of, string_of
+from ....errors import EmptySessionError, FormatError
+from ....transcript import Transcript, chained
+from ..base import Input
+from ..records import iso_time, record_of, string_of
+from .entries import FORMAT, session_parts
+from .records import Records, add_document, add_tree, tree_roots
+from .sqlite import SQLITE_MAGIC, add_database, is_opencode_database
 
 __all__ = ["OpenCodeReader"]
 

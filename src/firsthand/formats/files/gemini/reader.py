@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ...codec import compact_json, decode
-from ...transcript import (
+from ....codec import compact_json, decode
+from ....transcript import (
     Block,
     Damage,
     Entry,
@@ -30,11 +30,11 @@ from ...transcript import (
     Transcript,
     Unknown,
 )
-from .base import Input, entry_id, json_records
-from .documents import read_document
-from .gemini_log import Chat, Compaction, Object, is_client_text, parts_of
-from .records import count, has_keys, iso_time, record_of, string_of
-from .values import arguments_of, items_of, made_id, media_of, usage_of
+from ..base import Input, entry_id, json_records
+from ..documents import read_document
+from ..records import count, has_keys, iso_time, record_of, string_of
+from ..values import arguments_of, items_of, made_id, media_of, usage_of
+from .log import Chat, Compaction, Object, is_client_text, parts_of
 
 __all__ = ["GeminiReader"]
 

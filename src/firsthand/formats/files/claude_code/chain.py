@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codec import encode
-from ...transcript import Block, Entry, Marker, Role, Text, ToolCall, ToolResult
-from .base import Record, entry_id
-from .claude_attachments import attachment_blocks, is_queued
-from .claude_blocks import INTERRUPTED, assistant_blocks, usage_of, user_blocks
-from .claude_drafts import Compaction, Conversation, Draft
-from .claude_links import linked
-from .claude_markers import marker_of, preserved_lines
-from .records import Names, Tally, record_of, string_of
+from ....codec import encode
+from ....transcript import Block, Entry, Marker, Role, Text, ToolCall, ToolResult
+from ..base import Record, entry_id
+from ..records import Names, Tally, record_of, string_of
+from .attachments import attachment_blocks, is_queued
+from .blocks import INTERRUPTED, assistant_blocks, usage_of, user_blocks
+from .drafts import Compaction, Conversation, Draft
+from .links import linked
+from .markers import marker_of, preserved_lines
 
 __all__ = ["Chain"]
 

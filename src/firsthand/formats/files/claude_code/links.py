@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...transcript import ToolCall, ToolResult
-from .branches import arrival_order, straightened
-from .claude_drafts import Conversation, Draft
+from ....transcript import ToolCall, ToolResult
+from ..branches import arrival_order, straightened
+from .drafts import Conversation, Draft
 
 __all__ = ["linked"]
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
-from ...transcript import Damage, Entry, Transcript, chained
-from .base import Input, json_records
-from .documents import read_document
-from .openhands_events import FORMAT, Run
-from .records import Tally, first_records, has_keys, record_of, string_of
-from .values import items_of, made_id
+from ....transcript import Damage, Entry, Transcript, chained
+from ..base import Input, json_records
+from ..documents import read_document
+from ..records import Tally, first_records, has_keys, record_of, string_of
+from ..values import items_of, made_id
+from .events import FORMAT, Run
 
 __all__ = ["OpenHandsReader"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from ...transcript import Damage, Entry, Marker, Transcript
-from .base import Input, Record, entry_id, json_records
-from .branches import arrival_order
-from .pi_messages import FORMAT, custom_entry, message_entry, summary_entry
-from .records import Names, Tally, count, extra_of, first_records, iso_time, record_of, string_of
+from ....transcript import Damage, Entry, Marker, Transcript
+from ..base import Input, Record, entry_id, json_records
+from ..branches import arrival_order
+from ..records import Names, Tally, count, extra_of, first_records, iso_time, record_of, string_of
+from .messages import FORMAT, custom_entry, message_entry, summary_entry
 
 __all__ = ["PiReader"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...transcript import Block, Reasoning, ToolCall, Unknown
-from .chat_messages import content_blocks
-from .records import record_of, string_of
-from .values import arguments_of, items_of
+from ....transcript import Block, Reasoning, ToolCall, Unknown
+from ..chat_messages import content_blocks
+from ..records import record_of, string_of
+from ..values import arguments_of, items_of
 
 __all__ = ["response_blocks"]
 

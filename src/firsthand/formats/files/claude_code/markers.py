@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...transcript import Entry, Marker
-from .base import entry_id
-from .claude_drafts import Compaction, Conversation, Draft
-from .records import record_of, string_of
+from ....transcript import Entry, Marker
+from ..base import entry_id
+from ..records import record_of, string_of
+from .drafts import Compaction, Conversation, Draft
 
 __all__ = ["marker_of", "preserved_lines"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from ...codec import to_utf8
-from ...transcript import Entry, Marker, Text, typed_text
-from .base import entry_id
-from .codex_items import OPAQUE, entry_of, item_key
-from .codex_typed import Typed
-from .records import string_of
+from ....codec import to_utf8
+from ....transcript import Entry, Marker, Text, typed_text
+from ..base import entry_id
+from ..records import string_of
+from .items import OPAQUE, entry_of, item_key
+from .typed import Typed
 
 __all__ = ["Originals", "marker_of"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...transcript import Block, Entry, Role, Source, Status, Text, Usage
-from .base import entry_id
+from ....transcript import Block, Entry, Role, Source, Status, Text, Usage
+from ..base import entry_id
 
 __all__ = ["FORMAT", "Compaction", "Conversation", "Draft"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...codec import decode
-from ...transcript import Block, Text, ToolCall, ToolResult
-from .base import Record
-from .claude_blocks import assistant_blocks, user_blocks
-from .claude_drafts import Conversation
-from .records import record_of, string_of
+from ....codec import decode
+from ....transcript import Block, Text, ToolCall, ToolResult
+from ..base import Record
+from ..records import record_of, string_of
+from .blocks import assistant_blocks, user_blocks
+from .drafts import Conversation
 
 __all__ = ["Sidechain", "call_that_started", "sidechains"]
 

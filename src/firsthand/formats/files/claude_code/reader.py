@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ...transcript import Damage, Entry, Text, Transcript
-from .base import Input, Record, json_records
-from .claude_chain import Chain
-from .claude_drafts import FORMAT
-from .claude_sidechains import Sidechain, call_that_started, sidechains
-from .records import Tally, first_records, has_keys, string_of
+from ....transcript import Damage, Entry, Text, Transcript
+from ..base import Input, Record, json_records
+from ..records import Tally, first_records, has_keys, string_of
+from .chain import Chain
+from .drafts import FORMAT
+from .sidechains import Sidechain, call_that_started, sidechains
 
 __all__ = ["ClaudeCodeReader"]
 

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ...transcript import Text
-from .base import Record
-from .records import record_of
+from ....transcript import Text
+from ..base import Record
+from ..records import record_of
 
 __all__ = ["TEXTS", "Typed"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codec import compact_json
-from ...errors import FormatError
-from ...transcript import Block, Entry, Extra, Reasoning, Role, Source, Text, ToolCall, ToolResult, Unknown
-from .codex_typed import Typed
-from .records import extra_of, record_of, string_of
+from ....codec import compact_json
+from ....errors import FormatError
+from ....transcript import Block, Entry, Extra, Reasoning, Role, Source, Text, ToolCall, ToolResult, Unknown
+from ..records import extra_of, record_of, string_of
+from .typed import Typed
 
 __all__ = ["FORMAT", "OPAQUE", "TYPES", "entry_of", "item_key"]
 
@@ -169,7 +169,7 @@ def _plain_parts(parts: list[Any], kind: str) -> tuple[Text, ...] | None:
 def _by_wire(item: dict[str, Any]) -> _Content:
     """The same for any other shape, by the reader of the Responses API; an item that it refuses is kept whole."""
     # The wire package uses a reader of this one; imported late, neither has to be there first.
-    from ..wire import wire_by_name
+    from ...wire import wire_by_name
 
     try:
         (entry,) = wire_by_name(_WIRE).read([item])

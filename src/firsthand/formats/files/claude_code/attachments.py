@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...transcript import Block, Media, Text
-from .claude_blocks import user_blocks
-from .records import record_of, string_of
+from ....transcript import Block, Media, Text
+from ..records import record_of, string_of
+from .blocks import user_blocks
 
 __all__ = ["attachment_blocks", "is_queued"]
 

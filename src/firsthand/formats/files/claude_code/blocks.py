@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...codec import compact_json
-from ...transcript import Block, Media, Origin, Reasoning, Text, ToolCall, ToolResult, Unknown, Usage
-from .records import count, extra_of, string_of
+from ....codec import compact_json
+from ....transcript import Block, Media, Origin, Reasoning, Text, ToolCall, ToolResult, Unknown, Usage
+from ..records import count, extra_of, string_of
 
 __all__ = ["INTERRUPTED", "assistant_blocks", "prompt_blocks", "result_content", "usage_of", "user_blocks"]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...codec import decode
-from ...transcript import Damage
-from .documents import json_values, read_document
-from .records import Tally, record_of, string_of
-from .values import items_of
+from ....codec import decode
+from ....transcript import Damage
+from ..documents import json_values, read_document
+from ..records import Tally, record_of, string_of
+from ..values import items_of
 
 __all__ = ["Object", "Records", "add_document", "add_tree", "tree_roots"]
 

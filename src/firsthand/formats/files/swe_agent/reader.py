@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...codec import decode
-from ...transcript import Block, Entry, Extra, Source, Text, ToolCall, ToolResult, Transcript, chained
-from .base import Input, entry_id
-from .chat_messages import call_blocks, content_blocks, reasoning_blocks
-from .documents import read_document
-from .records import Tally, has_keys, iso_time, record_of, string_of
-from .swe_responses import response_blocks
-from .values import chat_usage, items_of, made_id
+from ....codec import decode
+from ....transcript import Block, Entry, Extra, Source, Text, ToolCall, ToolResult, Transcript, chained
+from ..base import Input, entry_id
+from ..chat_messages import call_blocks, content_blocks, reasoning_blocks
+from ..documents import read_document
+from ..records import Tally, has_keys, iso_time, record_of, string_of
+from ..values import chat_usage, items_of, made_id
+from .responses import response_blocks
 
 __all__ = ["SweAgentReader"]
 

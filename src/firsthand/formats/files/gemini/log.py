@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from .records import Tally, record_of, string_of
-from .values import items_of
+from ..records import Tally, record_of, string_of
+from ..values import items_of
 
 __all__ = ["Chat", "Compaction", "Object", "is_client_text", "parts_of"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...transcript import (
+from ....transcript import (
     Block,
     Entry,
     Extra,
@@ -27,10 +27,10 @@ from ...transcript import (
     Unknown,
     Usage,
 )
-from .base import entry_id
-from .opencode_records import Object, Records
-from .records import count, iso_time, record_of, string_of
-from .values import arguments_of, items_of, media_of, usage_of
+from ..base import entry_id
+from ..records import count, iso_time, record_of, string_of
+from ..values import arguments_of, items_of, media_of, usage_of
+from .records import Object, Records
 
 __all__ = ["FORMAT", "SessionParts", "session_parts"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codec import compact_json, decode
-from ...transcript import (
+from ....codec import compact_json, decode
+from ....transcript import (
     Block,
     Entry,
     Extra,
@@ -21,7 +21,7 @@ from ...transcript import (
     Unknown,
     Usage,
 )
-from .records import count, extra_of, iso_time, record_of, string_of
+from ..records import count, extra_of, iso_time, record_of, string_of
 
 __all__ = ["FORMAT", "custom_entry", "message_entry", "summary_entry"]
 

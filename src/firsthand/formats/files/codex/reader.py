@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from ...transcript import Damage, Entry, Marker, Source, Text, Transcript, Usage, typed_text
-from .base import Input, Record, entry_id, json_records
-from .codex_compactions import Originals, marker_of
-from .codex_items import FORMAT, OPAQUE, TYPES, entry_of
-from .codex_typed import Typed
-from .records import Names, Tally, count, first_records, has_keys, record_of, string_of
-from .values import media_of
+from ....transcript import Damage, Entry, Marker, Source, Text, Transcript, Usage, typed_text
+from ..base import Input, Record, entry_id, json_records
+from ..records import Names, Tally, count, first_records, has_keys, record_of, string_of
+from ..values import media_of
+from .compactions import Originals, marker_of
+from .items import FORMAT, OPAQUE, TYPES, entry_of
+from .typed import Typed
 
 __all__ = ["CodexReader"]
 

@@ -1,0 +1,1 @@
+"""OpenCode's storage objects, exports and databases."""

@@ -1,0 +1,1 @@
+"""Pi's session files, and those of its fork."""

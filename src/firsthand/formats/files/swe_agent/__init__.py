@@ -1,0 +1,1 @@
+"""SWE-agent's and mini-swe-agent's trajectories."""
