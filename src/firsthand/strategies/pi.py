@@ -27,7 +27,7 @@ __all__ = ["Pi"]
 
 
 class Pi(Strategy):
-    """Pi's own compaction, as of July 2026 (0.82.0) with the fixes that later releases brought (docs/strategies/pi.md).
+    """A model's summary (two where a turn is split) and about 20,000 tokens of tail, as Pi 0.82.0 does it, with later releases' fixes.
 
     Guarantees: the tail is byte for byte and begins at the first legal cut point at or after the entry that fills `keep_recent_tokens`; a
     result is never parted from its call; system and developer entries stay in place, once; the summary is shown as a user message, marked as a
@@ -124,7 +124,7 @@ class Pi(Strategy):
         before = total_cost(shown, budget.counter) + budget.fixed
         if (reason := self._gate(before, budget, request, occupancy)) is not None:
             return Unchanged(reason)
-        fits = fitting(view, pieces, budget) if self.rules.fit_window else None
+        fits = fitting(view, pieces, budget, self.reserve_tokens) if self.rules.fit_window else None
         prepared = prepare(pieces, self.keep_recent_tokens, self.rules, fits)
         if isinstance(prepared, str):
             return nothing(prepared, before, budget)

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ..projection.boundaries import open_step
 from ..transcript import Entry, ToolCall, ToolResult
-from .pi_path import Checkpoint, Kind, Piece, context_tokens, newest_checkpoint
+from .pi_path import Checkpoint, Kind, Piece, context_tokens, from_pi, newest_checkpoint
 from .pi_rules import Rules
 
 __all__ = ["Preparation", "prepare"]
@@ -173,9 +173,18 @@ def _is_pulled_in(piece: Piece, rules: Rules) -> bool:
 def _turn_start(region: Sequence[Piece], cut: int, rules: Rules) -> int | None:
     """Where the turn begins that the cut splits, or None when it splits none (pi.md 6.5)."""
     whole_turns: frozenset[Kind] = _TURN_STARTS if rules.counts_injected else frozenset({"user"})
-    if region[cut].kind in whole_turns:
+    # Pi takes a line of its own state before a user message for the middle of a turn. What other clients put there (a developer message) is
+    # in Pi's system prompt, so it hides no turn.
+    at = cut
+    while _is_instruction(region[at]):
+        at += 1
+    if region[at].kind in whole_turns:
         return None
     return next((at for at in range(cut, -1, -1) if region[at].kind in _TURN_STARTS), None)
+
+
+def _is_instruction(piece: Piece) -> bool:
+    return piece.kind == "none" and piece.entry is not None and bool(piece.entry.blocks) and not from_pi(piece.entry)
 
 
 def _messages(pieces: Sequence[Piece]) -> tuple[Piece, ...]:

@@ -102,9 +102,15 @@ def nothing(reason: str, before: int, budget: Budget) -> Unchanged | Refused:
     )
 
 
-def fitting(view: View, pieces: Sequence[Piece], budget: Budget) -> Callable[[Entry], bool]:
-    """Whether a projection whose tail begins at an entry leaves a quarter of the room (the target, where one is wanted) to the summary."""
-    room = min(budget.history_room, budget.target or budget.history_room)
+def fitting(view: View, pieces: Sequence[Piece], budget: Budget, reserve: int) -> Callable[[Entry], bool]:
+    """Whether a tail that begins at an entry, with the instructions before it, leaves room for a summary and for going on.
+
+    It may take half of what is free under the trigger and the input limit, so that the next compaction is not due at once, and three quarters
+    of the target where one is wanted.
+    """
+    limit = max(0, min(budget.input_limit, budget.window - reserve) - budget.fixed) // 2
+    if budget.target is not None:
+        limit = min(limit, budget.target * 3 // 4)
     sizes: dict[str, int] = {}
     tail = 0
     for entry in reversed(view.entries):
@@ -115,7 +121,7 @@ def fitting(view: View, pieces: Sequence[Piece], budget: Budget) -> Callable[[En
     for entry in view.entries:
         sizes[entry.id] += front
         front += costs.get(entry.id, 0)
-    return lambda entry: sizes[entry.id] <= room - room // 4
+    return lambda entry: sizes[entry.id] <= limit
 
 
 def _instructions(entries: Sequence[Entry], pieces: Sequence[Piece], counter: Counter) -> list[Original]:

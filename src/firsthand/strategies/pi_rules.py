@@ -51,7 +51,7 @@ class Rules:
     keep_pairs: bool
     """A cut never parts a call from its result, nor the entries of one response, in whatever client's session (SE-04, SE-07)."""
     fit_window: bool
-    """Where the tail that Pi would keep is too large for the request's input limit or the wanted target, the cut moves on."""
+    """Where the tail that Pi would keep leaves no room under the trigger, the input limit or the wanted target, the cut moves on (issue 5722)."""
 
     @classmethod
     def of(cls, follows: Follows, fixes: bool, chosen: Mapping[str, bool | None]) -> Rules:

@@ -91,7 +91,8 @@ def _ran(run: Mapping[str, Any]) -> str:
 
 
 def _assistant(entry: Entry, rules: Rules) -> Iterator[str]:
-    thoughts = [block.text for block in entry.blocks if isinstance(block, Reasoning)]
+    # Other clients than Pi keep reasoning that has no readable part.
+    thoughts = [block.text for block in entry.blocks if isinstance(block, Reasoning) and (block.text or from_pi(entry))]
     texts = [block.text for block in entry.blocks if isinstance(block, Text)]
     calls = [block for block in entry.blocks if isinstance(block, ToolCall)]
     if thoughts and rules.shows_thinking:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from firsthand.formats.files.pi_messages import custom_entry, message_entry, summary_entry
+from firsthand.formats.files.pi.messages import custom_entry, message_entry, summary_entry
 from firsthand.transcript import Entry, Marker, Source, Text, Transcript, Usage, View, chained
 
 Raw = dict[str, Any]
