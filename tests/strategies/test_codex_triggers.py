@@ -128,3 +128,15 @@ def test_sizes_are_counted_by_the_budget_s_counter() -> None:
     plan = planned(history, limits=budget(fixed=500))
     assert plan.tokens_before == total_cost(history.entries, estimate) + 500
     assert plan.tokens_after == total_cost(project(history, plan), estimate) + 500
+
+
+def test_without_usage_the_prefix_is_an_estimate_of_what_stood_before_the_first_answer() -> None:
+    body = CodexLocal(model_auto_compact_token_limit_scope="body_after_prefix", model_auto_compact_token_limit=100)
+    automatic = asked(trigger="automatic")
+
+    def history(size: int) -> View:
+        return view(user("x" * 400), said("a" * size), call("read", path="a"), result("c1", ""))
+
+    # The prompt is 100 tokens and no body; the call, of 16 bytes, and the id of its result are five.
+    assert decide(history(376), automatic, strategy=body) == Unchanged("199 tokens are under the limit of 100")
+    assert isinstance(decide(history(380), automatic, strategy=body), Plan)

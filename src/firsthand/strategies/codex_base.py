@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, ClassVar, Literal, TypeAlias, TypedDict
 
 import msgspec
@@ -13,7 +14,7 @@ from ..projection.plan import Fate, Item, Kept, Phase, Plan, Trigger
 from ..projection.render import applies, project, shown
 from ..tokens import total_cost
 from ..transcript import Entry, View
-from .codex_counting import active_tokens, history_tokens
+from .codex_counting import active_tokens, history_tokens, is_model_generated
 from .codex_history import LiveHistory, Message, live_history, messages
 from .codex_kinds import Kind, is_real_user
 from .codex_layout import arranged, base_instructions, initial_context
@@ -143,7 +144,7 @@ class CodexStrategy(Strategy):
         if request.trigger == "automatic" and size <= budget.input_limit:
             active = occupancy.tokens if occupancy is not None else _active(history, previous, budget)
             limits = self._limits(budget.window, budget.threshold)
-            reached = limits.reached(active, _prefix(history, previous, occupancy))
+            reached = limits.reached(active, _prefix(history, previous, occupancy, budget))
             if request.phase == "standalone":
                 reached = reached or self._due_after_turn(reached, active, budget)
             if not reached:
@@ -265,14 +266,20 @@ def baseline(occupancy: Occupancy, budget: Budget) -> int:
     return occupancy.prefix or budget.fixed
 
 
-def _prefix(history: LiveHistory | None, previous: Plan | None, occupancy: Occupancy | None) -> int | None:
-    """The same where the history is known: the input side of the window's first response, which later ones never replace (codex.md 2.6)."""
+def _prefix(
+    history: LiveHistory | None, previous: Plan | None, occupancy: Occupancy | None, budget: Budget
+) -> int | None:
+    """The same where the history is known: the input side of the window's first response, which later ones never replace (codex.md 2.6).
+
+    Before that an estimate: the size after the last compaction, or what stood before the first response of a session that reports no usage.
+    """
     for entry in history.added if history is not None else ():
         if entry.usage is not None and entry.usage.input_tokens > 0:
             return entry.usage.input_tokens
-    if occupancy is not None and occupancy.prefix:
-        return occupancy.prefix
-    return _known(previous, "last_usage_total")
+    known = (occupancy.prefix if occupancy is not None else 0) or _known(previous, "last_usage_total")
+    if known or history is None:
+        return known or None
+    return history_tokens(takewhile(lambda entry: not is_model_generated(entry), history.entries), budget.fixed)
 
 
 def _active(history: LiveHistory | None, previous: Plan | None, budget: Budget) -> int:

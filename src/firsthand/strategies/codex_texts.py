@@ -56,7 +56,6 @@ def summary_text(text: str) -> str:
 
 def window_block(agent: str, first: str, previous: str, current: str, guidance: str | None) -> str:
     """What tells the model which context window it is in (codex.md 6.4)."""
-    lines = [
-        f"[Context window of {agent}: first {first}, previous {previous}, current {current}. Earlier windows are not shown and were not summarised.]"
-    ]
-    return "\n".join([*lines, guidance] if guidance else lines)
+    text = f"[Context window of {agent}: first {first}, previous {previous}, current {current}."
+    text += " Earlier windows are not shown and were not summarised.]"
+    return f"{text}\n{guidance}" if guidance else text
