@@ -232,12 +232,22 @@ def test_another_maximum_of_output_moves_the_trigger_and_not_the_tail() -> None:
     ],
 )
 def test_due(reported: int, state: DueState, trigger: str | None) -> None:
-    assert OpencodeV1().due(Occupancy(60_000, reported), BUDGET, state) == trigger
+    assert OpencodeV1().due(Occupancy(29_000, reported), BUDGET, state) == trigger
+
+
+def test_the_input_limit_stands_for_the_refusal_and_a_threshold_for_the_window() -> None:
+    assert OpencodeV1().due(Occupancy(29_952, 100), BUDGET, DueState()) is None
+    assert OpencodeV1().due(Occupancy(29_953, 100), BUDGET, DueState()) == "automatic"
+    assert OpencodeV1().due(Occupancy(29_953, 100), BUDGET, DueState(auto=False)) is None
+    early = Budget.of(40_000, 8_000, counter=EstimateCounter(), threshold=0.5)
+    assert OpencodeV1().due(Occupancy(19_999), early, DueState()) is None
+    assert OpencodeV1().due(Occupancy(20_000), early, DueState()) == "automatic"
+    assert OpencodeV1().tail_budget(early) == 8_000
 
 
 def test_what_the_provider_counted_goes_before_the_estimate() -> None:
     history = view(*turns("1", "2", "3"))
-    assert isinstance(OpencodeV1().plan(history, BUDGET, AUTOMATIC, None, None, Occupancy(39_000, 31_999)), Unchanged)
+    assert isinstance(OpencodeV1().plan(history, BUDGET, AUTOMATIC, None, None, Occupancy(29_000, 31_999)), Unchanged)
     assert OpencodeV1().due(Occupancy(32_000), BUDGET, DueState()) == "automatic"
 
 

@@ -127,7 +127,7 @@ def test_vector_9_a_prompt_above_the_budget_is_left_to_the_summary() -> None:
         ("V2-b", 20_000, 39_000, None),
         ("V2-b", 20_001, 0, "automatic"),
         ("V2-a", 20_001, 0, "automatic"),
-        ("V2-c", 39_000, 31_999, None),
+        ("V2-c", 29_000, 31_999, None),
         ("V2-c", 0, 32_000, "automatic"),
         ("V2-d", 19_999, 39_000, None),
         ("V2-d", 20_000, 0, "automatic"),
@@ -139,13 +139,17 @@ def test_due(follows: Any, tokens: int, reported: int, trigger: str | None) -> N
     assert strategy.due(Occupancy(tokens, reported), BUDGET, DueState(auto=False)) is None
 
 
-def test_the_declared_output_counts_in_full() -> None:
-    budget = Budget.of(200_000, 64_000, profile="futureos-e2")
-    assert OpencodeV2().due(Occupancy(136_000), budget, DueState()) is None
-    assert OpencodeV2().due(Occupancy(136_001), budget, DueState()) == "automatic"
+def test_limits_of_the_caller() -> None:
+    # Where the output is larger than the buffer, the input limit comes first: it is the margin below the original's threshold.
+    wide = Budget.of(200_000, 64_000, profile="futureos-e2")
+    assert OpencodeV2().due(Occupancy(133_952), wide, DueState()) is None
+    assert OpencodeV2().due(Occupancy(133_953), wide, DueState()) == "automatic"
     limited = OpencodeV2(follows="V2-d", limit_input=100_000)
-    assert limited.due(Occupancy(80_000), budget, DueState()) == "automatic"
-    assert limited.due(Occupancy(79_999), budget, DueState()) is None
+    assert limited.due(Occupancy(79_999), wide, DueState()) is None
+    assert limited.due(Occupancy(80_000), wide, DueState()) == "automatic"
+    early = Budget.of(200_000, 8_000, threshold=50_000)
+    assert OpencodeV2().due(Occupancy(49_999), early, DueState()) is None
+    assert OpencodeV2().due(Occupancy(50_000), early, DueState()) == "automatic"
 
 
 def test_without_an_occupancy_the_request_is_estimated_as_json() -> None:

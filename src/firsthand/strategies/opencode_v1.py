@@ -151,12 +151,23 @@ class OpencodeV1(Strategy):
         return min(_MOST[self.follows], max(_LEAST, self.usable(budget, _OUTPUT) // 4))
 
     def due(self, occupancy: Occupancy, budget: Budget, state: DueState) -> Trigger | None:
-        """When the reported usage reaches the usable window, equality included (opencode.md 2.3, T1 and T3)."""
-        if state.auto and _count(occupancy) >= self.usable(budget):
+        """When the reported usage reaches the usable window, equality included (opencode.md 2.3, T1 and T3).
+
+        The input limit stands for the provider's refusal: nothing above it may be sent, so a compaction is due there, too.
+        """
+        if state.auto and self._is_full(occupancy, budget):
             downshift = state.previous_window is not None and state.previous_window > budget.window
             return "model_context_downshift" if downshift else "automatic"
         prune = self.prune and state.phase != "mid_turn" and self.prune_rules.possible(occupancy.tokens)
         return "automatic" if prune else None
+
+    def _threshold(self, budget: Budget) -> int:
+        """The usable window, or the threshold that the caller set in its place."""
+        return self.usable(budget) if budget.threshold is None else budget.threshold
+
+    def _is_full(self, occupancy: Occupancy, budget: Budget) -> bool:
+        counted = occupancy.reported or occupancy.tokens
+        return counted >= self._threshold(budget) or occupancy.tokens > budget.input_limit
 
     def plan(
         self,
@@ -204,13 +215,14 @@ class OpencodeV1(Strategy):
             )
         if request.trigger not in ("automatic", "model_context_downshift"):
             return None
-        count = session.before if occupancy is None else _count(occupancy)
-        usable = self.usable(budget)
+        size = occupancy or Occupancy(session.before)
         newest = session.state.pairs[-1].after if session.state.pairs else None
         if not request.auto:
             reason = "automatic compaction is off"
-        elif count < usable:
-            reason = f"{count:,} tokens are under the usable window of {usable:,}"
+        elif not self._is_full(size, budget):
+            reason = (
+                f"{size.reported or size.tokens:,} tokens are under the usable window of {self._threshold(budget):,}"
+            )
         elif newest is not None and not _answered_since(session, newest):
             reason = "no model step was made since the newest summary"
         else:
@@ -257,11 +269,6 @@ def tail_start(sizes: Sizes, starts: Sequence[int], budget: int, turns: int | No
             break
         at, room = start, room - size
     return at if at > 0 else none
-
-
-def _count(occupancy: Occupancy) -> int:
-    """What the provider counted, or what is estimated where it counted nothing."""
-    return occupancy.reported or occupancy.tokens
 
 
 def _answered_since(session: Session, entry: str) -> bool:

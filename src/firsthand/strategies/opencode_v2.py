@@ -151,6 +151,11 @@ class OpencodeV2(Strategy):
         return "automatic" if state.auto and self._is_full(occupancy, budget) else None
 
     def _is_full(self, occupancy: Occupancy, budget: Budget) -> bool:
+        """The generation's trigger, or the caller's own threshold; the input limit stands for the provider's refusal."""
+        if occupancy.tokens > budget.input_limit:
+            return True
+        if budget.threshold is not None:
+            return occupancy.tokens >= budget.threshold
         output = budget.output_ceiling
         if self.follows in ("V2-a", "V2-b"):
             return occupancy.tokens > budget.window - max(output, self.buffer)
