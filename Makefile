@@ -42,7 +42,7 @@ fix: .make/dev ## formats, and mends what can be mended by itself
 	$(BIN)/ruff format .
 
 docs: .make/docs ## builds the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict
 
 bench: .make/dev ## measures speed and memory
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,50 @@
+"""Examples in README and docs run; every public name and command is mentioned."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import firsthand
+from firsthand.strategies import strategy_names
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+
+
+def blocks() -> list[tuple[str, str]]:
+    return [
+        (f"{page.relative_to(ROOT)}:{text[: found.start()].count(chr(10)) + 1}", found[1])
+        for page in PAGES
+        for text in [page.read_text()]
+        for found in PYTHON.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize(("place", "code"), blocks(), ids=lambda value: value if ":" in value and "\n" not in value else "")
+def test_examples_run(place: str, code: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 0, f"{place}: {done.stderr}"
+
+
+def test_public_names_are_there_and_mentioned() -> None:
+    text = "".join(page.read_text() for page in PAGES)
+    for name in firsthand.__all__:
+        assert hasattr(firsthand, name)
+        if not name.startswith("_"):
+            assert name in text, f"{name} is public and nowhere in the docs"
+
+
+def test_every_strategy_has_its_place_in_the_docs() -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "strategies").glob("*.md"))
+    assert [name for name in strategy_names() if f"`{name}`" not in pages] == []
+
+
+def test_the_project_speaks_of_itself_only() -> None:
+    for page in [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]:
+        assert not re.search(r"\bshared/|/work/|/root/", page.read_text()), page
