@@ -205,7 +205,7 @@ chat_conversations: SearchStrategy[list[Raw]] = st.lists(
 
 # ----------------------------------------------------------------------------------------------------------------- Responses
 
-_IN_TEXT = wild(fixed(type="input_text", text=WORDS))
+_IN_TEXT = wild(fixed(type="input_text", text=st.one_of(WORDS, WORDS, st.just(""))))
 _IN_PART = st.one_of(
     _IN_TEXT,
     wild(

@@ -106,11 +106,9 @@ def _parts(content: Sequence[Any], allowed: set[str]) -> Iterator[tuple[str, str
         if kind not in allowed:
             yield "part-type", f"part {number} cannot be {kind!r} here"
         elif kind in ("input_text", "output_text", "refusal"):
-            text = part.get("refusal" if kind == "refusal" else "text")
-            if not isinstance(text, str):
+            # The text may be empty: Codex sends such parts in outputs, and they are taken.
+            if not isinstance(part.get("refusal" if kind == "refusal" else "text"), str):
                 yield "content", f"part {number} has no text"
-            elif not text:
-                yield "empty-content", f"part {number} is empty"
         elif kind == "input_image" and not part.get("file_id"):
             if problem := bad_image_url(part.get("image_url")):
                 yield "image", f"part {number}: {problem}"

@@ -66,11 +66,9 @@ class _Writer:
     def turns(self) -> list[_Turn]:
         turns = _joined(self._turn(entry) for entry in self._entries)
         _pair_hosted(turns)
-        # The tool loop is open while nobody but tools has answered since.
-        loop = max((n for n, turn in enumerate(turns) if turn.role == "user" and not _is_results(turn)), default=-1)
-        for number, turn in enumerate(turns):
+        for turn in turns:
             if turn.role == "assistant":
-                _settle_thinking(turn, number > loop)
+                _settle_thinking(turn)
         turns = list(_joined(turn for turn in turns if turn.blocks))
         if turns and turns[0].role == "assistant":
             turns.insert(0, _Turn("user", [_text(OPENING)], None))
@@ -182,10 +180,6 @@ def _results_first(blocks: list[Raw]) -> list[Raw]:
     return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
-def _is_results(turn: _Turn) -> bool:
-    return all(block["type"] == "tool_result" for block in turn.blocks)
-
-
 def _pair_hosted(turns: Sequence[_Turn]) -> None:
     """Leaves out calls of the provider's own tools without a result, and such results without a call; the last message may still wait."""
     asked: set[str] = set()
@@ -225,25 +219,21 @@ def _hosted_answer(block: Raw) -> str | None:
     return call_id if hosted else None
 
 
-def _settle_thinking(turn: _Turn, in_loop: bool) -> None:
-    """Leaves out thinking, always whole, where the API refuses it (GW-07).
+def _settle_thinking(turn: _Turn) -> None:
+    """Leaves out thinking, always whole, where the API refuses it in a tool loop: anywhere but at the start or after a hosted tool's result (GW-07).
 
-    That is at the end of a message; and in a message that was put together, or belongs to an open tool loop, anywhere but at the start or after a
-    result of a hosted tool.
+    It never ends a message either. Whether the loop is still open does not matter, so that a message is written the same way ever after.
     """
-    kept = turn.blocks
-    if turn.entry is None or in_loop:
-        kept = []
-        for block in turn.blocks:
-            before = kept[-1]["type"] if kept else ""
-            if block["type"] in _THINKING and kept and not (before in _THINKING or before.endswith("_tool_result")):
-                continue
-            kept.append(block)
-    end = len(kept)
-    while end and kept[end - 1]["type"] in _THINKING:
-        end -= 1
-    if end < len(turn.blocks):
-        turn.blocks, turn.entry = kept[:end], None
+    kept: list[Raw] = []
+    for block in turn.blocks:
+        before = kept[-1]["type"] if kept else ""
+        if block["type"] in _THINKING and kept and not (before in _THINKING or before.endswith("_tool_result")):
+            continue
+        kept.append(block)
+    while kept and kept[-1]["type"] in _THINKING:
+        kept.pop()
+    if len(kept) < len(turn.blocks):
+        turn.blocks, turn.entry = kept, None
 
 
 def _message(turn: _Turn) -> Raw:

@@ -93,7 +93,8 @@ def _parts(blocks: Sequence[Block], role: Role, *, exact: bool) -> list[Item]:
         if isinstance(block, Media) and not exact:
             by_model = role == "assistant"
             parts.append(text_part(left_out(block), role) if by_model else media_part(block, own=True))
-        elif exact or not (isinstance(block, Text) and not block.text):
+        else:
+            # Empty texts stay: clients of this API send them in outputs, and it takes them.
             extra = block.extra if isinstance(block, Text | Media) else None
             parts.append(restored(own_part(block, role), extra))
     return parts
