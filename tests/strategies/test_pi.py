@@ -66,6 +66,12 @@ def test_is_due_above_the_window_less_the_reserve(
     assert Pi(**options).due(occupancy, BUDGET, DueState(phase, auto=False)) is None
 
 
+def test_a_threshold_of_the_user_goes_before_the_reserve() -> None:
+    budget = Budget.of(200_000, 10_000, counter=EstimateCounter(), threshold=50_000)
+    assert Pi().due(Occupancy(49_999), budget, DueState()) is None
+    assert Pi().due(Occupancy(50_000), budget, DueState()) == "automatic"
+
+
 def test_automatic_compaction_waits_for_the_trigger_and_manual_does_not() -> None:
     automatic = CompactionRequest()
     waiting = small().plan(CHAT, BUDGET, automatic)

@@ -103,7 +103,7 @@ class Pi(Strategy):
             size = occupancy.tokens if rules.check_between_turns else None
         else:
             size = occupancy.reported or (occupancy.tokens if rules.trigger_without_usage else None)
-        over = size is not None and size > budget.window - self.reserve_tokens
+        over = size is not None and size > self._allowed(budget)
         return "automatic" if over or occupancy.tokens > budget.input_limit else None
 
     def plan(
@@ -124,7 +124,7 @@ class Pi(Strategy):
         before = total_cost(shown, budget.counter) + budget.fixed
         if (reason := self._gate(before, budget, request, occupancy)) is not None:
             return Unchanged(reason)
-        fits = fitting(view, pieces, budget, self.reserve_tokens) if self.rules.fit_window else None
+        fits = fitting(view, pieces, budget, self._allowed(budget)) if self.rules.fit_window else None
         prepared = prepare(pieces, self.keep_recent_tokens, self.rules, fits)
         if isinstance(prepared, str):
             return nothing(prepared, before, budget)
@@ -140,6 +140,10 @@ class Pi(Strategy):
         texts = {name: str(answer) for name, answer in answers.items()}
         return self._finished(view, pieces, prepared, previous, texts, before, budget, request)
 
+    def _allowed(self, budget: Budget) -> int:
+        """The largest context that is not compacted yet; a threshold that the user set goes before the reserve."""
+        return budget.window - self.reserve_tokens if budget.threshold is None else budget.threshold - 1
+
     def _gate(self, before: int, budget: Budget, request: CompactionRequest, occupancy: Occupancy | None) -> str | None:
         """Why an automatic compaction is not due, or None."""
         if request.trigger not in ("automatic", "model_context_downshift"):
@@ -147,13 +151,11 @@ class Pi(Strategy):
         if not request.auto:
             return "automatic compaction is off"
         if occupancy is None:
-            due = before > min(budget.window - self.reserve_tokens, budget.input_limit)
+            due = before > min(self._allowed(budget), budget.input_limit)
         else:
             due = self.due(occupancy, budget, DueState(request.phase)) is not None
         tokens = before if occupancy is None else occupancy.tokens
-        return (
-            None if due else f"{tokens:,} tokens are not above the trigger of {budget.window - self.reserve_tokens:,}"
-        )
+        return None if due else f"{tokens:,} tokens are not above the trigger of {self._allowed(budget):,}"
 
     def _output_limits(self, budget: Budget) -> tuple[int, int]:
         """Output caps of the two requests, in tokens (pi.md 7.7); the output ceiling stands for the model's own maximum (SU-10)."""

@@ -102,13 +102,13 @@ def nothing(reason: str, before: int, budget: Budget) -> Unchanged | Refused:
     )
 
 
-def fitting(view: View, pieces: Sequence[Piece], budget: Budget, reserve: int) -> Callable[[Entry], bool]:
+def fitting(view: View, pieces: Sequence[Piece], budget: Budget, allowed: int) -> Callable[[Entry], bool]:
     """Whether a tail that begins at an entry, with the instructions before it, leaves room for a summary and for going on.
 
     It may take half of what is free under the trigger and the input limit, so that the next compaction is not due at once, and three quarters
     of the target where one is wanted.
     """
-    limit = max(0, min(budget.input_limit, budget.window - reserve) - budget.fixed) // 2
+    limit = max(0, min(budget.input_limit, allowed) - budget.fixed) // 2
     if budget.target is not None:
         limit = min(limit, budget.target * 3 // 4)
     sizes: dict[str, int] = {}
