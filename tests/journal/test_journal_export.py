@@ -14,7 +14,7 @@ from test_journal_imports import FULL, marked, transcript
 
 from firsthand.errors import EmptySessionError, FormatError, SessionNotFoundError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.claude_code import ClaudeCodeReader
+from firsthand.formats.files.claude_code.reader import ClaudeCodeReader
 from firsthand.formats.files.firsthand import FirsthandReader
 from firsthand.journal import Journal
 from firsthand.testing.builders import said, session, user

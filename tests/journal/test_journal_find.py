@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from firsthand.codec import to_utf8
 from firsthand.errors import ConfigError, SessionNotFoundError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.claude_code import ClaudeCodeReader
-from firsthand.formats.files.codex import CodexReader
-from firsthand.formats.files.pi import PiReader
+from firsthand.formats.files.claude_code.reader import ClaudeCodeReader
+from firsthand.formats.files.codex.reader import CodexReader
+from firsthand.formats.files.pi.reader import PiReader
 from firsthand.journal import Found, Journal
 from firsthand.journal.readable import passages
 from firsthand.journal.search_index import is_looked_up

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from firsthand.errors import EntryNotFoundError, JournalError
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.claude_code import ClaudeCodeReader
+from firsthand.formats.files.claude_code.reader import ClaudeCodeReader
 from firsthand.journal import Imported, Journal
 from firsthand.testing.builders import call, result, said, session, summary, used, user
 from firsthand.testing.random_entries import trees

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
+from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import MetaData
+from sqlalchemy import MetaData, create_engine
 
 from firsthand.errors import JournalBusyError, JournalDamagedError, JournalError, JournalVersionError
 from firsthand.journal import Journal, default_path, runtime_tables, schema
@@ -189,6 +191,35 @@ def test_the_tables_are_those_that_the_migrations_make(journal: Journal) -> None
 
     assert runtime_tables.metadata is schema.metadata
     assert shape(made) == shape(schema.metadata)
+
+
+@pytest.mark.parametrize("revision", schema.REVISIONS)
+def test_a_journal_of_every_revision_is_brought_up_to_date(path: Path, revision: str) -> None:
+    with Journal.open(path.parent / "new.db") as new, new.read() as connection:
+        expected = connection.exec_driver_sql(_OBJECTS).all()
+    raw = sqlite3.connect(path)
+    raw.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    raw.close()
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    with create_engine(f"sqlite:///{path}").begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.exec_driver_sql(
+            "INSERT INTO sessions SELECT 1, 's', 'local', 't', 'T', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "
+            "0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 1, 1, x'7B7D'"
+        )
+    with Journal.open(path) as journal:
+        assert journal.session("s").title == "T"
+        journal.append("s", session(user("x")))
+        with journal.read() as connection:
+            assert connection.exec_driver_sql(_OBJECTS).all() == expected
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert journal.verify().ok
+
+
+_OBJECTS = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
 
 
 def test_the_revisions_are_those_that_ship() -> None:

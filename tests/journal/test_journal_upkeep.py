@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_journal_imports import marked, transcript
 
 from firsthand.errors import ConfigError, EntryNotFoundError, JournalError, SessionNotFoundError
-from firsthand.journal import Deleted, Journal
+from firsthand.journal import Deleted, Journal, schema
 from firsthand.testing.builders import call, result, said, session, user
 from firsthand.transcript import Transcript
 
@@ -273,3 +273,21 @@ def test_unrelated_sessions_are_untouched(journal: Journal) -> None:
     assert journal.transcript("o") == given_other
     with pytest.raises(SessionNotFoundError):
         journal.delete("m")
+
+
+def test_what_the_runtime_kept_goes_too(journal: Journal) -> None:
+    journal.import_transcript(marked())
+    damage(
+        journal,
+        "INSERT INTO operations (id, session, key, state, owner, \"trigger\", started_ms) VALUES ('o', 1, 'k', 'completed', 'h:1', 'manual', 1)",
+        "INSERT INTO checkpoints (id, session, operation, head, cutoff, algorithm, window_number, baseline, created_ms, plan) "
+        "VALUES ('c', 1, 1, 3, 2, 'a/1', 1, 5, 1, x'7B7D')",
+        "INSERT INTO attachments (session, checkpoint, entry, kind, call_id, payload) VALUES (1, 'c', 'e3', 'recall', '', x'00')",
+        "INSERT INTO learned (session, name, value) VALUES (1, 'window', 5)",
+    )
+    of_sessions = [table.name for table in schema.metadata.tables.values() if "session" in table.columns]
+    assert {"checkpoints", "operations", "attachments", "learned"} <= set(of_sessions)
+    journal.delete("m")
+    with journal.read() as connection:
+        for name in of_sessions:
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar() == 0, name

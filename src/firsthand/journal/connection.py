@@ -135,10 +135,10 @@ class Database:
             source.close()
 
     def _bring_up_to_date(self) -> None:
-        revision, ours = self._stored_revision()
+        revision, ours, logged = self._state()
         if not ours and self._has_tables():
             raise JournalError(f"{self.path} is a database of something else, not a journal; name another path")
-        if revision == HEAD:
+        if revision == HEAD and logged:
             return
         if revision is not None and revision not in REVISIONS:
             raise JournalVersionError(
@@ -156,10 +156,12 @@ class Database:
                 connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
                 _migrate(connection)
 
-    def _stored_revision(self) -> tuple[str | None, bool]:
+    def _state(self) -> tuple[str | None, bool, bool]:
+        """The file's revision, whether it is a journal of ours, and whether it writes ahead (a copy that another tool made may not)."""
         with self.read() as connection:
             ours = connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION_ID
-            return _revision(connection), ours
+            logged = connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+            return _revision(connection), ours, logged
 
     def _has_tables(self) -> bool:
         with self.read() as connection:

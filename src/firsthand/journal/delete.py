@@ -1,7 +1,8 @@
 """Deleting sessions: the only way by which an entry leaves a journal.
 
 What another session needs stays: a fork keeps the path that it shares, an import keeps what it adopted, and such entries pass into that
-session's hands. The rest goes in one transaction, out of the search index too, and its bytes are overwritten.
+session's hands. Checkpoints go with the session that made them; a fork that had inherited one covers that history again. The rest goes in one
+transaction, out of the search index too, and its bytes are overwritten.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Column, Connection, Row, Table, delete, func, insert, select, update
 
 from . import search_index
+from .runtime_tables import attachments, checkpoints, learned, operations
 from .schema import adopted, entries, erasing, features, markers, pins, segments, session_markers, sessions
 from .tree import path_reach
 
@@ -64,7 +66,7 @@ def delete_session(connection: Connection, session: Row[Any]) -> Deleted:
         gone += keys
     _erase(connection, sorted(gone))
     _delete_in(connection, segments, segments.c.n, [segment for segment in own if segment not in needs])
-    for table in (adopted, pins, session_markers):
+    for table in (adopted, pins, session_markers, attachments, checkpoints, operations, learned):
         connection.execute(delete(table).where(table.c.session == session.n))
     connection.execute(delete(markers).where(markers.c.n.not_in(select(session_markers.c.marker))))
     connection.execute(delete(sessions).where(sessions.c.n == session.n))

@@ -22,7 +22,7 @@ __all__ = ["candidates", "index_entries", "is_looked_up", "merge", "rebuild", "r
 
 _MOST_TRIGRAMS = 24
 _MOST_SHORT_ROWS = 200_000
-_SCANNED_FIRST = 256
+_SCANNED_FIRST = 100
 _CHUNK = 500
 _INSERT = "INSERT INTO search (rowid, text) VALUES (?, ?)"
 _REMOVE = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?, ?)"
