@@ -17,9 +17,14 @@ PASSAGE_LINES = 5
 """Consecutive lines of one message that a passage may have."""
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_STOP = frozenset(
-    ["about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "being", "but", "can", "could", "did", "does", "doing", "done", "each", "for", "from", "get", "had", "has", "have", "here", "how", "into", "its", "just", "let", "like", "may", "more", "most", "not", "now", "off", "one", "only", "other", "our", "out", "over", "own", "same", "she", "should", "some", "such", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "too", "under", "until", "use", "very", "was", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "you", "your", "der", "die", "das", "und", "ist", "mit", "ein", "eine", "nicht", "auf", "für", "les", "des", "une", "est", "que", "pour", "dans", "los", "las", "una", "por", "con", "para", "como", "это", "что", "как", "для", "при"]
-)
+_STOP_WORDS = """
+    about after all also and any are because been before being but can could did does doing done each for from get
+    had has have here how into its just let like may more most not now off one only other our out over own same
+    she should some such than that the their them then there these they this those too under until use very was
+    were what when where which while who why will with would you your der die das und ist mit ein eine nicht auf
+    für les des une est que pour dans los las una por con para como это что как для при
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)

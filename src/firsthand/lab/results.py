@@ -1,0 +1,178 @@
+"""Results of the lab: one row per measurement and source, kept in a cache so that a run can be interrupted and go on."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ..codec import decode_as, encode
+
+__all__ = ["LEAST_QUESTIONS", "Cache", "Row", "Score", "as_csv", "interval", "scores"]
+
+LEAST_QUESTIONS = 40
+"""A session with fewer questions in an exam, its boundaries pooled, is listed and not judged."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement: one exam on one source of values, for one strategy at one boundary of one session. There are no total rows."""
+
+    session: str
+    format: str
+    boundary: str
+    position: int
+    """Entries before the boundary."""
+    strategy: str
+    target: int | None
+    """Size that was asked for, in tokens; None: the strategy's own."""
+    summariser: str
+    """`-` for a strategy that needs none."""
+    mode: str
+    window: int
+    outcome: str
+    """`compacted`; `whole` when the strategy left the history as it is; `refused`, which is scored on an empty projection."""
+    exam: str
+    reader: str
+    source: str
+    """Where the values come from: user, assistant, call or tool."""
+    hits: int
+    of: int
+    """Questions asked, over all draws."""
+    values: int
+    """Distinct values among them."""
+    false_positives: int
+    tokens: int
+    """Size of the projection by the exact counter, system prompt and tools excluded."""
+    history: int
+    """Size of the history before the boundary, by the same counter."""
+    milliseconds: float
+    """Wall time of the plan alone, from nothing."""
+    oracle: int | None = None
+    """Hits of the greedy that knows which values will be used, at the same size (`continuation` only)."""
+    by_age: str = ""
+    """`hits/of` for each age decile of the history before the boundary, oldest first."""
+
+
+def as_csv(rows: Iterable[Row]) -> str:
+    """The rows as CSV with a header, for pandas or a spreadsheet."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = Row.__struct_fields__
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow("" if (value := getattr(row, name)) is None else value for name in names)
+    return out.getvalue()
+
+
+class Cache:
+    """Finished measurements by key, one JSON line each, appended as they are finished. A line that was cut off by an interruption is ignored.
+
+    Args:
+        path: the file; None keeps everything in memory only.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._rows: dict[str, list[Row]] = {}
+        if path is not None and path.exists():
+            data = path.read_bytes()
+            for line in data.split(b"\n"):
+                try:
+                    key, rows = decode_as(line, tuple[str, list[Row]])
+                except ValueError:
+                    continue
+                self._rows[key] = rows
+            if data and not data.endswith(b"\n"):
+                with path.open("ab") as file:
+                    file.write(b"\n")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
+
+    def __getitem__(self, key: str) -> list[Row]:
+        return self._rows[key]
+
+    def add(self, key: str, rows: list[Row]) -> None:
+        """Keep one measurement."""
+        self._rows[key] = rows
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.write(encode([key, rows]) + b"\n")
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """A score over sessions: hits / asked within each session, the mean of that over sessions."""
+
+    strategy: str
+    target: int | None
+    summariser: str
+    exam: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    """Bootstrap interval of 95 % over sessions; None below two sessions."""
+    sessions: int
+    """Judged sessions."""
+    listed: int
+    """Sessions with too few questions to be judged."""
+    values: int
+    """Questions of the judged sessions, over all draws."""
+    false_positives: int
+    tokens: int
+    """Median size of the projection."""
+    milliseconds: float
+    """Median time."""
+
+
+def scores(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Score]:
+    """The scores of every strategy, target, summariser and exam, in order of first appearance."""
+    groups: dict[tuple[str, int | None, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.strategy, row.target, row.summariser, row.exam), []).append(row)
+    return [_score(key, found, least) for key, found in groups.items()]
+
+
+def _score(key: tuple[str, int | None, str, str], rows: Sequence[Row], least: int) -> Score:
+    sessions: dict[str, list[Row]] = {}
+    for row in rows:
+        sessions.setdefault(row.session, []).append(row)
+    judged = {name: found for name, found in sessions.items() if sum(row.of for row in found) >= least}
+    shares = [sum(row.hits for row in found) / sum(row.of for row in found) for found in judged.values()]
+    low, high = interval(shares)
+    used = [row for found in judged.values() for row in found]
+    strategy, target, summariser, exam = key
+    return Score(
+        strategy=strategy,
+        target=target,
+        summariser=summariser,
+        exam=exam,
+        mean=sum(shares) / len(shares) if shares else None,
+        low=low,
+        high=high,
+        sessions=len(judged),
+        listed=len(sessions) - len(judged),
+        values=sum(row.of for row in used),
+        false_positives=sum(row.false_positives for row in rows),
+        tokens=int(_median([row.tokens for row in used])),
+        milliseconds=round(_median([row.milliseconds for row in used]), 1),
+    )
+
+
+def interval(shares: Sequence[float], rounds: int = 1_000) -> tuple[float | None, float | None]:
+    """The 95 % bootstrap interval of the mean over sessions, by a fixed seed; nothing below two sessions."""
+    from random import Random
+
+    if len(shares) < 2:
+        return None, None
+    rng = Random(0)
+    means = sorted(sum(rng.choices(shares, k=len(shares))) / len(shares) for _ in range(rounds))
+    return means[rounds * 25 // 1_000], means[rounds * 975 // 1_000 - 1]
+
+
+def _median(numbers: Sequence[float]) -> float:
+    ordered = sorted(numbers)
+    return ordered[len(ordered) // 2] if ordered else 0.0

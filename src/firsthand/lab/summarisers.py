@@ -1,0 +1,152 @@
+"""Who writes the summaries that some strategies need: nobody, a stand-in by rules, or a model behind a URL.
+
+The stand-in exists so that strategies with a summary can be measured offline, all with the same method and the same cap. It is no model, and every
+table says so: its column is called `extractive`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from ..projection.plan import Plan
+from ..projection.render import project
+from ..strategies.contract import Summary, SummaryRequest
+from ..summary.request import summary_body
+from ..summary.validation import accepted
+from ..tokens import Counter
+from ..transcript import View
+from .values import reading
+
+__all__ = ["CAP", "NO_SUMMARY", "Summariser", "extract", "summariser"]
+
+CAP = 2_000
+"""Tokens of the longest summary of the stand-in, whatever a strategy would allow."""
+
+NO_SUMMARY = "(no summary)"
+"""What stands where a summary would, so that a strategy's rules can be measured alone. It says nothing about the session."""
+
+Summariser: TypeAlias = Callable[[SummaryRequest, View], Summary]
+
+# Anything with a digit, punctuation or a capital inside. Kept apart from the exam's patterns: a summary must not be written by the examiner.
+_TERM = re.compile(r"[^\s\"'`,;()\[\]{}<>|=]{3,80}")
+_LINE_CHARACTERS = 240
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
+
+
+def summariser(name: str, counter: Counter, *, model: str = "") -> Summariser:
+    """The summariser that a user named.
+
+    Args:
+        name: `none`, `extractive`, or the base URL of an OpenAI-compatible endpoint.
+        counter: counts the stand-in's cap, and a model's answer.
+        model: the model's name at that endpoint; its key is taken from FIRSTHAND_MODEL_KEY.
+
+    Raises:
+        MissingExtraError: a URL was given and the extra `http` is not installed.
+    """
+    if name == "none":
+        return lambda request, view: Summary(NO_SUMMARY)
+    if name == "extractive":
+        return lambda request, view: Summary(
+            extract(_messages(request, view), min(CAP, request.max_output), counter) or NO_SUMMARY
+        )
+    return _by_model(name, counter, model)
+
+
+def _by_model(url: str, counter: Counter, model: str) -> Summariser:
+    from ..errors import ProviderError
+    from ..summary.model import HttpModel
+
+    ask = HttpModel(url, model=model, key=os.environ.get("FIRSTHAND_MODEL_KEY"))
+
+    def answer(request: SummaryRequest, view: View) -> Summary:
+        body = summary_body(request, "openai-chat", project(view, _as_plan(request, view)), model=model or None)
+        try:
+            return accepted("openai-chat", ask(body), request, counter)
+        except ProviderError as error:
+            return Summary(failure=str(error))
+
+    return answer
+
+
+def _messages(request: SummaryRequest, view: View) -> list[str]:
+    """What the request shows its model. Clients that put the history into the instruction have no items."""
+    shown = reading(project(view, _as_plan(request, view))) if request.items else []
+    return shown or request.instruction.split("\n\n")
+
+
+def _as_plan(request: SummaryRequest, view: View) -> Plan:
+    last = view.entries[-1].id
+    return Plan(
+        strategy="summary", version="1", covered_from=view.entries[0].id, cutoff=last, items=tuple(request.items)
+    )
+
+
+def extract(messages: Sequence[str], cap: int, counter: Counter) -> str:
+    """Lines of the messages, verbatim and in their order, that together name as much as `cap` tokens can.
+
+    A line is worth the terms that no chosen line has named: a term weighs more the more messages it recurs in and the later it was last seen. Lines
+    are chosen by worth for each token, greedily. The same messages and cap give the same text.
+    """
+    lines = list(_lines(messages))
+    weights = _weights(messages)
+    costs = [counter.count(line) + 1 for line, _ in lines]
+    covered: set[str] = set()
+
+    def worth(number: int) -> int:
+        return sum(weights[term] for term in lines[number][1] if term not in covered) * 1_000 // costs[number]
+
+    queue = [(-worth(number), number) for number in range(len(lines))]
+    heapq.heapify(queue)
+    chosen: list[int] = []
+    room = cap
+    while queue:
+        stale, number = heapq.heappop(queue)
+        if costs[number] > room:
+            continue
+        now = worth(number)
+        if now <= 0:
+            continue
+        if -now > stale and queue and -now > queue[0][0]:
+            heapq.heappush(queue, (-now, number))
+            continue
+        chosen.append(number)
+        covered.update(lines[number][1])
+        room -= costs[number]
+    text = "\n".join(lines[number][0] for number in sorted(chosen))
+    return text if counter.count(text) <= cap else ""
+
+
+def _lines(messages: Iterable[str]) -> Iterable[tuple[str, frozenset[str]]]:
+    seen: set[str] = set()
+    for message in messages:
+        for whole in message.splitlines():
+            for line in _SENTENCE_END.split(whole) if len(whole) > _LINE_CHARACTERS else (whole,):
+                line = line.strip()
+                if not line or len(line) > _LINE_CHARACTERS or line in seen:
+                    continue
+                seen.add(line)
+                terms = _terms(line)
+                if terms:
+                    yield line, terms
+
+
+def _weights(messages: Sequence[str]) -> dict[str, int]:
+    times: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for number, message in enumerate(messages):
+        for term in _terms(message):
+            times[term] = times.get(term, 0) + 1
+            last[term] = number
+    count = max(1, len(messages))
+    return {term: min(times[term], 8) * (100 + 300 * last[term] // count) for term in times}
+
+
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(
+        term for raw in _TERM.findall(text) if (term := raw.strip(".:!?*#-")) and not term.isalpha() and len(term) > 2
+    )
