@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ..errors import EntryNotFoundError, FirsthandError
+from ..errors import ConfigError, EntryNotFoundError, FirsthandError
 from ..transcript import Entry, Transcript, count
 from .output import progress, stderr, stdout_json, table, write_bytes
 from .source import JournalOption
+from .upkeep import found_sessions
 
 __all__ = ["register"]
 
@@ -34,8 +35,9 @@ def register(app: typer.Typer) -> None:
 
 def import_files(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Session files of any known format, plain or gzip.")
-    ],
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="Session files of any known format, plain or gzip.")
+    ] = None,
+    scan: Annotated[bool, typer.Option("--scan", help="Also all sessions that agents keep in your home.")] = False,
     format_name: Annotated[str | None, typer.Option("--format", help="Format; told by content when left out.")] = None,
     as_json: JsonOption = False,
     journal: JournalOption = None,
@@ -44,9 +46,13 @@ def import_files(
     from ..formats import read_sessions
     from ..journal import Journal
 
+    wanted = [*(files or ()), *((found.path for found in found_sessions()) if scan else ())]
+    if not wanted:
+        raise ConfigError("name session files, or give --scan" if not scan else "no agent keeps sessions in your home")
+    wanted = list(dict.fromkeys(wanted))
     failed = 0
     rows: list[dict[str, Any]] = []
-    with Journal.open(journal) as store, progress(files, "Importing") as shown:
+    with Journal.open(journal) as store, progress(wanted, "Importing") as shown:
         for path in shown:
             try:
                 found = read_sessions(path, format=format_name)

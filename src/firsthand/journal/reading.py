@@ -13,7 +13,7 @@ from ..transcript import Entry, Transcript, View
 from .append import Placed, placed
 from .markers import markers_of
 from .rows import entry_from
-from .schema import entries, pins
+from .schema import entries, pins, segments, sessions
 from .sessions import meta_of, session_row
 from .tree import entries_at, keys_of, path_keys, scope_of
 
@@ -54,6 +54,19 @@ def place_in(connection: Connection, session_id: str, entry_id: str) -> tuple[Ro
     if place is None or not scope_of(connection, session.n, session.base).holds(place.segment, place.n):
         raise EntryNotFoundError(f"session {session_id!r} has no entry {entry_id!r}")
     return session, place
+
+
+def session_of(connection: Connection, entry_id: str) -> str:
+    """Id of the session that an entry was appended to.
+
+    Raises:
+        EntryNotFoundError: the journal has none of that id.
+    """
+    place = placed_anywhere(connection, entry_id)
+    owner = (
+        select(sessions.c.id).join(segments, segments.c.session == sessions.c.n).where(segments.c.n == place.segment)
+    )
+    return str(connection.scalar(owner))
 
 
 def path_of(

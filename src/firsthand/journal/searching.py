@@ -78,6 +78,15 @@ class Searching(Handle):
             found = reading.entry(connection, entry_id)
         return history.page(found, offset=offset, limit=limit, block=block)
 
+    def session_of(self, entry_id: str) -> str:
+        """Id of the session that an entry was appended to; forks of it hold the entry as well.
+
+        Raises:
+            EntryNotFoundError: the journal has no such entry.
+        """
+        with self.read() as connection:
+            return reading.session_of(connection, entry_id)
+
     def around(self, session_id: str, entry_id: str, context: int) -> tuple[Entry, ...]:
         """An entry with up to `context` entries before and behind it; on the active path, else on the path that ends at it.
 

@@ -41,6 +41,16 @@ class Upkeep(Handle):
         self._database.fold_log()
         return deleted
 
+    def silent_since(self, time: str, *, tenant: str | None = None) -> list[str]:
+        """Ids of the sessions that `delete_before` would delete.
+
+        Raises:
+            ConfigError: no such time.
+        """
+        limit = moment("time", time) or 0
+        with self.read() as connection:
+            return [str(row.id) for row in deleting.older_than(connection, limit, tenant)]
+
     def rebuild_index(self) -> int:
         """Make the search index anew from the entries; returns how many were read."""
         with self.write() as connection:
