@@ -166,3 +166,61 @@ def test_strategies_as_json() -> None:
         row["name"] for row in listed
     }
     assert [row["name"] for row in listed if row["default"]] == ["futureos-deterministic"]
+
+
+def test_the_archive_is_searched_fetched_and_deleted(sample: Path, tmp_path: Path) -> None:
+    journal = ("--journal", tmp_path / "j.db")
+    run("import", sample, *journal)
+    (session,) = [json.loads(line)["id"] for line in run("sessions", "--json", *journal).stdout.splitlines()]
+    found = json.loads(run("search", "first_output_code", "--limit", 1, "--json", *journal).stdout)
+    (match,) = found["matches"]
+    text = run("history", "get", match["entry"], *journal).stdout
+    assert "FIRST_OUTPUT_CODE=ACK_0c4912105a16b8d9" in text
+    page = run("history", "get", match["entry"], "--offset", match["offset"], "--limit", 17, *journal)
+    assert page.stdout == "FIRST_OUTPUT_CODE"
+    assert "bytes more: --offset" in page.stderr
+    assert "PROJECT=PIPELINE" in run("history", "get", match["entry"], "--context", 1, *journal).stdout
+    assert run("search", "nowhere-to-be-found", *journal, check=False).returncode == 1
+    assert "--yes" in run("delete", session, *journal).stdout
+    copy = tmp_path / "copy.db"
+    run("backup", copy, *journal)
+    assert "27 entries" in run("delete", session[:14], "--yes", *journal).stdout
+    assert run("search", "first_output_code", *journal, check=False).returncode == 1
+    assert json.loads(run("search", "first_output_code", "--json", "--journal", copy).stdout)["matches"]
+
+
+def test_scan_finds_what_agents_keep_and_imports_it_once(sample: Path, tmp_path: Path) -> None:
+    place = Path(os.environ["HOME"]) / ".pi" / "agent" / "sessions" / "--work--"
+    place.mkdir(parents=True)
+    (place / "one.jsonl").write_text(
+        '{"type":"session","version":3,"id":"11111111-2222","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}\n'
+        '{"type":"message","id":"aa","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":"Fix it."}}\n'
+    )
+    journal = ("--journal", tmp_path / "j.db")
+    (listed,) = [json.loads(line) for line in run("scan", "--json", *journal).stdout.splitlines()]
+    assert (listed["format"], listed["known"]) == ("pi", False)
+    assert [json.loads(line)["new"] for line in run("import", "--scan", "--json", *journal).stdout.splitlines()] == [1]
+    assert [json.loads(line)["new"] for line in run("import", "--scan", "--json", *journal).stdout.splitlines()] == [0]
+    assert json.loads(run("scan", "--json", *journal).stdout)["known"]
+
+
+def test_a_session_is_compacted_for_good_and_taken_back(sample: Path, tmp_path: Path) -> None:
+    journal = ("--journal", tmp_path / "j.db")
+    run("import", sample, *journal)
+    (session,) = [json.loads(line)["id"] for line in run("sessions", "--json", *journal).stdout.splitlines()]
+    done = json.loads(
+        run(
+            "compact", session, "--commit", "--window", 100_000, "--instructions", "keep the codes", "--json", *journal
+        ).stdout
+    )
+    assert done["outcome"] == "applied"
+    status = json.loads(run("session", "status", session, "--json", *journal).stdout)
+    assert status["checkpoint"]["id"] == done["checkpoint"]
+    assert [operation["state"] for operation in status["operations"]] == ["completed"]
+    assert done["operation"] in run("session", "watch", session, "--seconds", "0.1", *journal).stdout
+    refused = run("session", "resolve", done["operation"], "--failed", *journal, check=False)
+    assert (refused.returncode, refused.stderr.startswith("error: operation")) == (1, True)
+    assert json.loads(run("session", "undo", session, "--json", *journal).stdout) == {"undone": done["checkpoint"]}
+    assert "nothing to undo" in run("session", "undo", session, *journal).stdout
+    missing = run("compact", session, "--summary", *journal, check=False)
+    assert "--model-url" in missing.stderr
