@@ -13,7 +13,7 @@ import typer
 
 from .. import __version__
 from ..errors import CompactionRefusedError, FirsthandError
-from . import compaction, history, journal, samples, session, strategies, upkeep
+from . import compaction, history, journal, lab, samples, session, strategies, upkeep
 from .output import stderr
 
 __all__ = ["EXIT_DAMAGED", "EXIT_ERROR", "EXIT_REFUSED", "app", "run"]
@@ -48,7 +48,7 @@ def _root(
     """Keeps the originals of a long agent session and decides what the model still sees."""
 
 
-for group in (compaction, history, journal, upkeep, session, strategies, samples):
+for group in (compaction, history, journal, upkeep, session, strategies, samples, lab):
     group.register(app)
 
 
