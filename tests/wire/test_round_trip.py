@@ -87,7 +87,7 @@ SOURCES = {"openai-chat": chat_conversations, "openai-responses": responses_conv
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic"])
 def test_any_wire_to_any_other(source: str, target: str) -> None:
-    @settings(EXAMPLES, max_examples=60)
+    @settings(EXAMPLES, max_examples=30)
     @given(SOURCES[source])
     def check(messages: list[Any]) -> None:
         entries = repair(wire_by_name(source).read(messages)).entries
@@ -100,7 +100,7 @@ def test_any_wire_to_any_other(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
 def test_anthropic_to_any_other(target: str) -> None:
-    @settings(EXAMPLES, max_examples=60)
+    @settings(EXAMPLES, max_examples=30)
     @given(anthropic_conversations)
     def check(drawn: tuple[list[Any], Any]) -> None:
         entries = repair(wire_by_name("anthropic").read(drawn[0], system=drawn[1])).entries
