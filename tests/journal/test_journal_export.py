@@ -11,10 +11,11 @@ import pytest
 from conftest import SHARED
 from hypothesis import HealthCheck, given, settings
 from test_journal_imports import FULL, marked, transcript
+from test_journal_store import renamed
 
 from firsthand.errors import EmptySessionError, FormatError, SessionNotFoundError
+from firsthand.formats.detect import read_sessions
 from firsthand.formats.files.base import Input
-from firsthand.formats.files.claude_code.reader import ClaudeCodeReader
 from firsthand.formats.files.firsthand import FirsthandReader
 from firsthand.journal import Journal
 from firsthand.testing.builders import said, session, user
@@ -83,8 +84,6 @@ def test_round_trip(journal: Journal, other: Journal, given: Transcript) -> None
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(entries=trees())
 def test_any_tree_goes_round(journal: Journal, entries: tuple[Entry, ...]) -> None:
-    from test_journal_store import renamed
-
     name = f"s{len(journal.sessions())}"
     tree = transcript(tuple(renamed(entry, name) for entry in entries), id=name)
     assert read(b"".join(exported(journal, tree))) == [tree]
@@ -186,12 +185,17 @@ def test_unknown_lines_are_damage_and_not_silence(journal: Journal) -> None:
     assert [damage.line for damage in found.damaged] == [4, 5]
 
 
-CLAUDE_SESSIONS = sorted((SHARED / "sessions" / "claude-code").glob("*"))
+REAL = sorted(path for path in (SHARED / "sessions").glob("*/*") if path.is_file())
 
 
-@pytest.mark.skipif(not CLAUDE_SESSIONS, reason="the real sessions are not here")
-@pytest.mark.parametrize("path", CLAUDE_SESSIONS, ids=lambda path: path.name)
+@pytest.mark.skipif(not REAL, reason="the real sessions are not here")
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
 def test_real_sessions_go_round(journal: Journal, path: Path) -> None:
-    found = ClaudeCodeReader().read(Input.open(path))
-    lines = [line for one in found for line in exported(journal, one)]
+    """Through the journal and through an export, every session of every format is what its reader found."""
+    found = read_sessions(path)
+    assert [one.new for one in journal.import_transcripts(found)] == [len(one.entries) for one in found]
+    lines = [line for one in found for line in journal.export(one.id)]
+    assert [journal.transcript(one.id) for one in found] == found
     assert read(b"".join(lines)) == found
+    assert not any(one.changed for one in journal.import_transcripts(found))
+    assert journal.verify().ok

@@ -237,6 +237,18 @@ def test_the_same_entries_in_two_sessions_are_stored_once(journal: Journal) -> N
     assert journal.verify().problems == ()
 
 
+def test_several_transcripts_are_taken_in_together_or_not_at_all(journal: Journal) -> None:
+    good = [
+        transcript(session(user("a")), id="one"),
+        msgspec.structs.replace(marked(), entries=(), leaf=None, markers=()),
+    ]
+    assert [imported.session for imported in journal.import_transcripts(good)] == ["one", "m"]
+    bad = [transcript((user("b", id="b1"),), id="two"), transcript((), id="three", leaf="e9")]
+    with pytest.raises(EntryNotFoundError):
+        journal.import_transcripts(bad)
+    assert {info.id for info in journal.sessions()} == {"one", "m"}
+
+
 def test_sub_agents_stay_apart(journal: Journal) -> None:
     """IM-05."""
     path = shared("claude-code/viewer-sidechain-small.jsonl")

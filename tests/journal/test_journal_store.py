@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy import delete, update
+from test_journal_imports import marked
 
 from firsthand.errors import (
     ConfigError,
@@ -213,8 +214,6 @@ def test_the_chain_hash_vouches_for_the_path(journal: Journal) -> None:
 
 @pytest.mark.parametrize("table", [schema.entries, schema.markers], ids=lambda table: table.name)
 def test_the_database_itself_refuses_edits(journal: Journal, table: schema.Table) -> None:
-    from test_journal_imports import marked
-
     journal.import_transcript(marked())
     with pytest.raises(JournalError, match="never changed"), journal.write() as connection:
         connection.execute(update(table).values(payload=b"{}"))

@@ -12,12 +12,12 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from sqlalchemy import Connection, Row, func, select
 
 from ..codec import to_utf8
-from ..errors import ConfigError, JournalDamagedError
+from ..errors import ConfigError, JournalDamagedError, UnknownNameError
 from ..transcript import Entry, Role
 from .owners import Owners
 from .readable import Kind, Passage, passages
@@ -33,6 +33,8 @@ __all__ = ["SEARCHED", "Found", "Match", "Search", "find"]
 
 SEARCHED: tuple[Kind, ...] = ("text", "tool_call", "tool_result")
 """The kinds of blocks that are searched when none is named."""
+
+_READABLE = (*SEARCHED, "reasoning")
 
 LONGEST_QUERY = 1_000
 MOST_MATCHES = 200
@@ -125,13 +127,15 @@ def find(connection: Connection, search: Search, *, limit: int, cursor: str | No
         seconds: after this time the page ends early; one piece of the journal is searched in any case.
 
     Raises:
-        ConfigError: a query, limit or cursor that cannot work.
+        ConfigError: a query, limit or cursor that cannot work, a role or a kind that does not exist.
         SessionNotFoundError: there is no such session.
     """
     if not 1 <= len(search.query) <= LONGEST_QUERY:
         raise ConfigError(f"a query of {len(search.query):,} characters; give 1 to {LONGEST_QUERY:,}")
     if not 1 <= limit <= MOST_MATCHES:
         raise ConfigError(f"a page of {limit} matches; ask for 1 to {MOST_MATCHES}")
+    _check_names("kind of block to search", search.kinds, _READABLE)
+    _check_names("role", () if search.role is None else (search.role,), get_args(Role))
     run = _Run(connection, search, _parsed(cursor), time.monotonic() + seconds)
     matches: list[Match] = []
     last: _Place | None = None
@@ -142,6 +146,13 @@ def find(connection: Connection, search: Search, *, limit: int, cursor: str | No
         last = place
     cursor = _written(run.searched_to) if run.timed_out else None
     return Found(search.query, tuple(matches), cursor, False, run.timed_out, tuple(run.damaged))
+
+
+def _check_names(what: str, given: Collection[str], known: Collection[str]) -> None:
+    """Refuse names that do not exist: they would find nothing and look like an answer."""
+    for name in given:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
 
 
 class _Literal:

@@ -51,7 +51,7 @@ class Searching(Handle):
             seconds: after this time the page ends early and says so.
 
         Raises:
-            ConfigError: a query, limit, time or cursor that cannot work.
+            ConfigError: a query, limit, time or cursor that cannot work, a role or a kind that does not exist.
             SessionNotFoundError: there is no such session.
         """
         search = Search(
