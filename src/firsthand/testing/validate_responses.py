@@ -74,7 +74,8 @@ def check_responses(items: Sequence[Any], body: Mapping[str, Any]) -> Iterator[F
                 yield index, "repeated-result", f"call {call_id!r} is answered already"
             elif not _fits(calls[call_id][1], kind):
                 yield index, "output-type", f"a {calls[call_id][1]} is not answered by a {kind}"
-            answered.add(call_id)
+            if call_id in calls:
+                answered.add(call_id)
             yield from ((index, *found) for found in _output(kind, item))
         elif kind not in _HOSTED:
             yield index, "item-type", f"there is no item of the type {kind!r}"
