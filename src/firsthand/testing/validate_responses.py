@@ -49,19 +49,35 @@ def check_responses(items: Sequence[Any], body: Mapping[str, Any]) -> Iterator[F
     """The violations in `input`, in no particular order."""
     if body.get("system") is not None:
         yield -1, "system", "the Responses API has no system field; it has instructions"
-    calls: dict[str, tuple[int, str]] = {}
-    answered: set[str] = set()
     for index, item in enumerate(items):
         if not isinstance(item, dict):
             yield index, "item", "an item must be an object"
             continue
-        kind = str(item.get("type", "message" if "role" in item else None))
+        kind = _kind(item)
         if kind == "message":
             yield from ((index, *found) for found in _message(item))
         elif kind == "reasoning":
             yield from ((index, *found) for found in _reasoning(item, items[index + 1 :][:1]))
         elif kind in _OUTPUTS:
             yield from ((index, *found) for found in _call(kind, item))
+        elif kind in _OUTPUTS.values():
+            yield from ((index, *found) for found in _output(kind, item))
+        elif kind not in _HOSTED:
+            yield index, "item-type", f"there is no item of the type {kind!r}"
+    yield from _pairs(items)
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    return str(item.get("type", "message" if "role" in item else None))
+
+
+def _pairs(items: Sequence[Any]) -> Iterator[Found]:
+    """Each call is answered once, somewhere after it, by an output of its own type."""
+    calls: dict[str, tuple[int, str]] = {}
+    answered: set[str] = set()
+    for index, item in enumerate(items):
+        kind = _kind(item) if isinstance(item, dict) else ""
+        if kind in _OUTPUTS:
             call_id = str(item.get("call_id"))
             if call_id in calls:
                 yield index, "repeated-call-id", f"{call_id!r} is the id of the call at {calls[call_id][0]}"
@@ -70,15 +86,12 @@ def check_responses(items: Sequence[Any], body: Mapping[str, Any]) -> Iterator[F
             call_id = str(item.get("call_id") or item.get("id"))
             if call_id not in calls:
                 yield index, "orphan-result", f"no call {call_id!r} stands before it"
-            elif call_id in answered:
+                continue
+            if call_id in answered:
                 yield index, "repeated-result", f"call {call_id!r} is answered already"
             elif not _fits(calls[call_id][1], kind):
                 yield index, "output-type", f"a {calls[call_id][1]} is not answered by a {kind}"
-            if call_id in calls:
-                answered.add(call_id)
-            yield from ((index, *found) for found in _output(kind, item))
-        elif kind not in _HOSTED:
-            yield index, "item-type", f"there is no item of the type {kind!r}"
+            answered.add(call_id)
     for call_id, (index, kind) in calls.items():
         if call_id not in answered:
             yield index, "unanswered-call", f"the {kind} {call_id!r} has no output"
