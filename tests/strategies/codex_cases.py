@@ -6,8 +6,8 @@ from typing import Any
 
 from firsthand.budget import Budget, Occupancy
 from firsthand.projection.render import project
-from firsthand.strategies.codex_local import CodexLocal
-from firsthand.strategies.codex_texts import SUMMARY_PREFIX
+from firsthand.strategies.codex.local import CodexLocal
+from firsthand.strategies.codex.texts import SUMMARY_PREFIX
 from firsthand.strategies.contract import (
     CompactionRequest,
     Decision,

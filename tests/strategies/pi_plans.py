@@ -12,7 +12,7 @@ from firsthand.strategies.contract import (
     Plan,
     Summary,
 )
-from firsthand.strategies.pi import Pi
+from firsthand.strategies.pi.strategy import Pi
 from firsthand.testing.builders import (
     call,
     filler,

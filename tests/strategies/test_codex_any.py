@@ -20,7 +20,7 @@ from firsthand.projection.fates import fates
 from firsthand.projection.render import applies, project
 from firsthand.projection.repair import repair
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.codex_counting import text_tokens
+from firsthand.strategies.codex.counting import text_tokens
 from firsthand.strategies.contract import (
     CompactionRequest,
     Decision,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from firsthand.codec import to_utf8
 from firsthand.errors import ConfigError
-from firsthand.strategies.codex_counting import (
+from firsthand.strategies.codex.counting import (
     active_tokens,
     block_bytes,
     cut_middle,
@@ -15,7 +15,7 @@ from firsthand.strategies.codex_counting import (
     history_tokens,
     text_tokens,
 )
-from firsthand.strategies.codex_limits import Limits, limits_for
+from firsthand.strategies.codex.limits import Limits, limits_for
 from firsthand.testing.builders import call, image, result, said, session, thought, user
 from firsthand.transcript import Block, Media, Text, ToolCall, ToolResult, Unknown
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from codex_cases import SUMMARY, TURNS, asked, planned, shown
 
-from firsthand.strategies.codex_local import CodexLocal
+from firsthand.strategies.codex.local import CodexLocal
 from firsthand.strategies.contract import Kept, Phase
 from firsthand.testing.builders import call, developer, filler, injected, result, said, system, user, view
 from firsthand.transcript import Entry, Text

@@ -6,8 +6,8 @@ from codex_cases import SUMMARY, TURNS, asked, budget, decide, planned, request_
 from firsthand.errors import ConfigError
 from firsthand.projection.render import project
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.codex_local import CodexLocal
-from firsthand.strategies.codex_texts import COMPACTION_PROMPT, SUMMARY_PREFIX
+from firsthand.strategies.codex.local import CodexLocal
+from firsthand.strategies.codex.texts import COMPACTION_PROMPT, SUMMARY_PREFIX
 from firsthand.strategies.contract import Kept, Plan, Refused, Summary, SummaryRequest, Synthetic, Unchanged
 from firsthand.testing.builders import (
     call,

@@ -10,10 +10,10 @@ from firsthand.errors import ConfigError
 from firsthand.formats.wire import wire_by_name
 from firsthand.projection.render import project
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.codex_remote import CodexRemoteV2
-from firsthand.strategies.codex_remote_v1 import CodexRemoteV1
-from firsthand.strategies.codex_request import OUTPUT_NOTICE
-from firsthand.strategies.codex_texts import NOTHING_SUMMARISED, OPAQUE, SUMMARY_PREFIX
+from firsthand.strategies.codex.remote import CodexRemoteV2
+from firsthand.strategies.codex.remote_v1 import CodexRemoteV1
+from firsthand.strategies.codex.request import OUTPUT_NOTICE
+from firsthand.strategies.codex.texts import NOTHING_SUMMARISED, OPAQUE, SUMMARY_PREFIX
 from firsthand.strategies.contract import (
     CompactionRequest,
     Decision,

@@ -21,8 +21,8 @@ from firsthand.formats.wire import wire_by_name
 from firsthand.projection.render import project
 from firsthand.projection.repair import repair
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.codex_kinds import element
-from firsthand.strategies.codex_texts import SUMMARY_PREFIX
+from firsthand.strategies.codex.kinds import element
+from firsthand.strategies.codex.texts import SUMMARY_PREFIX
 from firsthand.strategies.contract import CompactionRequest, Kept, NeedsSummary, Plan, Summary
 from firsthand.testing.builders import entry
 from firsthand.tokens import EstimateCounter

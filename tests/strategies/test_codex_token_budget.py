@@ -9,9 +9,9 @@ from firsthand.budget import Budget, Occupancy
 from firsthand.errors import ConfigError
 from firsthand.projection.render import project
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.codex_local import CodexLocal
-from firsthand.strategies.codex_texts import REMINDER
-from firsthand.strategies.codex_token_budget import CodexTokenBudget
+from firsthand.strategies.codex.local import CodexLocal
+from firsthand.strategies.codex.texts import REMINDER
+from firsthand.strategies.codex.token_budget import CodexTokenBudget
 from firsthand.strategies.contract import CompactionRequest, DueState, Kept, Plan, Unchanged
 from firsthand.testing.builders import call, developer, injected, said, system, user, view
 from firsthand.transcript import Text, View

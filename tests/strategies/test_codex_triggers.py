@@ -6,8 +6,8 @@ from codex_cases import SUMMARY, TURNS, asked, budget, decide, estimate, planned
 
 from firsthand.budget import Budget, Occupancy
 from firsthand.projection.render import project
-from firsthand.strategies.codex_counting import text_tokens
-from firsthand.strategies.codex_local import CodexLocal
+from firsthand.strategies.codex.counting import text_tokens
+from firsthand.strategies.codex.local import CodexLocal
 from firsthand.strategies.contract import DueState, Plan, Strategy, Unchanged
 from firsthand.testing.builders import call, filler, result, said, used, user, view
 from firsthand.tokens import total_cost

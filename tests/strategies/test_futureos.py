@@ -19,8 +19,8 @@ from firsthand.strategies.contract import (
     Synthetic,
     Unchanged,
 )
-from firsthand.strategies.futureos import FutureosDeterministic, FutureosSummarized
-from firsthand.strategies.futureos_instruction import HEADINGS
+from firsthand.strategies.futureos.instruction import HEADINGS
+from firsthand.strategies.futureos.strategies import FutureosDeterministic, FutureosSummarized
 from firsthand.testing.builders import (
     call,
     developer,

@@ -33,10 +33,10 @@ from firsthand.strategies.contract import (
     Summary,
     Trigger,
 )
-from firsthand.strategies.opencode_messages import messages
-from firsthand.strategies.opencode_size import Sizes, estimate
-from firsthand.strategies.opencode_v1 import OpencodeV1
-from firsthand.strategies.opencode_v2 import OpencodeV2
+from firsthand.strategies.opencode.messages import messages
+from firsthand.strategies.opencode.size import Sizes, estimate
+from firsthand.strategies.opencode.v1 import OpencodeV1
+from firsthand.strategies.opencode.v2 import OpencodeV2
 from firsthand.testing.random_entries import entry_lists, paired_paths
 from firsthand.testing.validate import validate
 from firsthand.tokens import EstimateCounter, entry_cost, total_cost

@@ -13,10 +13,10 @@ from firsthand.projection.fates import fates
 from firsthand.projection.render import project
 from firsthand.strategies import strategy_by_name
 from firsthand.strategies.contract import CompactionRequest, DueState, Plan, Summary, Synthetic, Unchanged
-from firsthand.strategies.opencode_prompts import CONTINUE, QUESTION
-from firsthand.strategies.opencode_prune import OpencodePrune
-from firsthand.strategies.opencode_size import CLEARED
-from firsthand.strategies.opencode_v1 import OpencodeV1
+from firsthand.strategies.opencode.prompts import CONTINUE, QUESTION
+from firsthand.strategies.opencode.prune import OpencodePrune
+from firsthand.strategies.opencode.size import CLEARED
+from firsthand.strategies.opencode.v1 import OpencodeV1
 from firsthand.testing.builders import call, image, injected, result, said, system, user, view
 from firsthand.tokens import EstimateCounter
 from firsthand.transcript import Entry, View

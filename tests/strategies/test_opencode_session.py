@@ -11,8 +11,8 @@ import pytest
 from firsthand.journal import Journal
 from firsthand.session.session import Session
 from firsthand.strategies import strategy_by_name
-from firsthand.strategies.opencode_prompts import CONTINUE, QUESTION
-from firsthand.strategies.opencode_size import CLEARED
+from firsthand.strategies.opencode.prompts import CONTINUE, QUESTION
+from firsthand.strategies.opencode.size import CLEARED
 from firsthand.testing.validate import validate
 from firsthand.tokens import EstimateCounter
 

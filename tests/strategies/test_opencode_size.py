@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from firsthand.strategies.opencode_messages import messages
-from firsthand.strategies.opencode_prompts import CONTINUE, QUESTION, checkpoint
-from firsthand.strategies.opencode_size import CLEARED, Sizes, estimate, json_text, model_messages
-from firsthand.strategies.opencode_text import serialized
-from firsthand.strategies.pi_js import length
+from firsthand.strategies.javascript import length
+from firsthand.strategies.opencode.messages import messages
+from firsthand.strategies.opencode.prompts import CONTINUE, QUESTION, checkpoint
+from firsthand.strategies.opencode.size import CLEARED, Sizes, estimate, json_text, model_messages
+from firsthand.strategies.opencode.text import serialized
 from firsthand.testing.builders import (
     call,
     developer,

@@ -25,9 +25,9 @@ from firsthand.strategies.contract import (
     Synthetic,
     Unchanged,
 )
-from firsthand.strategies.opencode_prompts import CONTINUE, MEDIA_REMOVED, QUESTION
-from firsthand.strategies.opencode_size import CLEARED
-from firsthand.strategies.opencode_v1 import OpencodeV1
+from firsthand.strategies.opencode.prompts import CONTINUE, MEDIA_REMOVED, QUESTION
+from firsthand.strategies.opencode.size import CLEARED
+from firsthand.strategies.opencode.v1 import OpencodeV1
 from firsthand.testing.builders import (
     call,
     developer,

@@ -24,8 +24,8 @@ from firsthand.strategies.contract import (
     SummaryRequest,
     Unchanged,
 )
-from firsthand.strategies.opencode_prompts import checkpoint, request_text
-from firsthand.strategies.opencode_v2 import OpencodeV2
+from firsthand.strategies.opencode.prompts import checkpoint, request_text
+from firsthand.strategies.opencode.v2 import OpencodeV2
 from firsthand.testing.builders import call, developer, image, injected, result, said, system, thought, user, view
 from firsthand.tokens import EstimateCounter
 from firsthand.transcript import Entry, View

@@ -20,8 +20,8 @@ from firsthand.strategies.contract import (
     Synthetic,
     Unchanged,
 )
-from firsthand.strategies.pi import Pi
-from firsthand.strategies.pi_rules import FIXES
+from firsthand.strategies.pi.rules import FIXES
+from firsthand.strategies.pi.strategy import Pi
 from firsthand.testing.builders import (
     call,
     developer,

@@ -20,7 +20,7 @@ from firsthand.strategies.contract import (
     Summary,
     Unchanged,
 )
-from firsthand.strategies.pi import Pi
+from firsthand.strategies.pi.strategy import Pi
 from firsthand.testing.builders import (
     call,
     filler,

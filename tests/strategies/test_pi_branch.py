@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from firsthand.strategies.contract import Refused, Summary
-from firsthand.strategies.pi_branch import Branch, branch_entry, branch_request, prepare_branch
-from firsthand.strategies.pi_rules import Rules
+from firsthand.strategies.pi.branch import Branch, branch_entry, branch_request, prepare_branch
+from firsthand.strategies.pi.rules import Rules
 from firsthand.testing.builders import call, filler, result, said, summary, user
 from firsthand.transcript import Entry, Marker, Source, Text, Transcript
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firsthand.codec import decode
-from firsthand.strategies.pi_js import arguments_json, head, js_json, js_order, length
+from firsthand.strategies.javascript import arguments_json, head, js_json, js_order, length
 
 
 @pytest.mark.parametrize(

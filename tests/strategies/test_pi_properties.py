@@ -14,7 +14,7 @@ from firsthand.projection.fates import fates
 from firsthand.projection.render import applies, project
 from firsthand.projection.repair import repair
 from firsthand.strategies.contract import CompactionRequest, Decision, NeedsSummary, Plan, Summary
-from firsthand.strategies.pi import Pi
+from firsthand.strategies.pi.strategy import Pi
 from firsthand.testing.random_entries import entry_lists, paired_paths
 from firsthand.testing.validate import validate
 from firsthand.tokens import EstimateCounter, total_cost

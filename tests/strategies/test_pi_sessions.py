@@ -14,14 +14,14 @@ from firsthand.formats.wire import wire_by_name
 from firsthand.projection.render import project
 from firsthand.projection.repair import repair
 from firsthand.strategies.contract import CompactionRequest, Decision, NeedsSummary, Plan, Refused, Summary, Unchanged
-from firsthand.strategies.pi import Pi
-from firsthand.strategies.pi_cut import Preparation, prepare
-from firsthand.strategies.pi_files import file_lists
-from firsthand.strategies.pi_js import length
-from firsthand.strategies.pi_path import path
-from firsthand.strategies.pi_rules import Rules
-from firsthand.strategies.pi_state import recorded_checkpoints
-from firsthand.strategies.pi_text import serialised
+from firsthand.strategies.javascript import length
+from firsthand.strategies.pi.cut import Preparation, prepare
+from firsthand.strategies.pi.files import file_lists
+from firsthand.strategies.pi.path import path
+from firsthand.strategies.pi.rules import Rules
+from firsthand.strategies.pi.state import recorded_checkpoints
+from firsthand.strategies.pi.strategy import Pi
+from firsthand.strategies.pi.text import serialised
 from firsthand.testing.validate import validate
 from firsthand.tokens import counter_for_model
 from firsthand.transcript import View

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from firsthand.strategies.pi_cut import Preparation, prepare
-from firsthand.strategies.pi_path import Checkpoint, Piece, context, kind_of, path
-from firsthand.strategies.pi_rules import Rules
+from firsthand.strategies.pi.cut import Preparation, prepare
+from firsthand.strategies.pi.path import Checkpoint, Piece, context, kind_of, path
+from firsthand.strategies.pi.rules import Rules
 from firsthand.testing.builders import call, entry, image, injected, result, said, session, summary, used, user
 from firsthand.transcript import Entry, Source, View
 

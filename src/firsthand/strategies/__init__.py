@@ -20,16 +20,16 @@ _GROUP = "firsthand.strategies"
 
 # Modules are imported when their strategy is asked for, so that a start of the command line pays for one.
 _BUILT_IN: dict[str, tuple[str, str]] = {
-    "codex-local": ("codex_local", "CodexLocal"),
-    "codex-remote-v1": ("codex_remote_v1", "CodexRemoteV1"),
-    "codex-remote-v2": ("codex_remote", "CodexRemoteV2"),
-    "codex-token-budget": ("codex_token_budget", "CodexTokenBudget"),
-    "futureos-deterministic": ("futureos", "FutureosDeterministic"),
-    "futureos-summarized": ("futureos", "FutureosSummarized"),
-    "opencode-prune": ("opencode_prune", "OpencodePrune"),
-    "opencode-v1": ("opencode_v1", "OpencodeV1"),
-    "opencode-v2": ("opencode_v2", "OpencodeV2"),
-    "pi": ("pi", "Pi"),
+    "codex-local": ("codex.local", "CodexLocal"),
+    "codex-remote-v1": ("codex.remote_v1", "CodexRemoteV1"),
+    "codex-remote-v2": ("codex.remote", "CodexRemoteV2"),
+    "codex-token-budget": ("codex.token_budget", "CodexTokenBudget"),
+    "futureos-deterministic": ("futureos.strategies", "FutureosDeterministic"),
+    "futureos-summarized": ("futureos.strategies", "FutureosSummarized"),
+    "opencode-prune": ("opencode.prune", "OpencodePrune"),
+    "opencode-v1": ("opencode.v1", "OpencodeV1"),
+    "opencode-v2": ("opencode.v2", "OpencodeV2"),
+    "pi": ("pi.strategy", "Pi"),
     "recorded": ("recorded", "Recorded"),
 }
 

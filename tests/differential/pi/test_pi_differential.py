@@ -26,13 +26,13 @@ from firsthand.formats import read_sessions
 from firsthand.projection.plan import Plan
 from firsthand.projection.render import project, shown
 from firsthand.strategies.contract import CompactionRequest, NeedsSummary, Summary, Unchanged
-from firsthand.strategies.pi import Pi
-from firsthand.strategies.pi_branch import prepare_branch
-from firsthand.strategies.pi_cut import prepare
-from firsthand.strategies.pi_path import Piece, context, path
-from firsthand.strategies.pi_rules import RELEASES, Follows, Rules
-from firsthand.strategies.pi_state import recorded_checkpoints
-from firsthand.strategies.pi_text import serialised
+from firsthand.strategies.pi.branch import prepare_branch
+from firsthand.strategies.pi.cut import prepare
+from firsthand.strategies.pi.path import Piece, context, path
+from firsthand.strategies.pi.rules import RELEASES, Follows, Rules
+from firsthand.strategies.pi.state import recorded_checkpoints
+from firsthand.strategies.pi.strategy import Pi
+from firsthand.strategies.pi.text import serialised
 from firsthand.tokens import EstimateCounter
 from firsthand.transcript import View
 

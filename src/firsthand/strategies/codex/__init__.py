@@ -1,0 +1,1 @@
+"""Codex: recent user messages, and a summary or what stands in for one."""

@@ -1,0 +1,1 @@
+"""Pi: a summary with file lists and a recent tail, cut where Pi cuts."""
