@@ -13,7 +13,7 @@ from firsthand.formats import read_sessions
 from firsthand.journal import Journal
 from firsthand.session.session import Session
 from firsthand.strategies.contract import CompactionRequest, Plan
-from firsthand.strategies.futureos import FutureosDeterministic
+from firsthand.strategies.futureos.strategies import FutureosDeterministic
 from firsthand.testing.builders import user
 from firsthand.testing.validate import validate
 from firsthand.transcript import Text, View

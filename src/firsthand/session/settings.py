@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..strategies.contract import Strategy
-from ..strategies.futureos import FutureosDeterministic
+from ..strategies.futureos.strategies import FutureosDeterministic
 from ..summary.attempts import DEADLINE_SECONDS
 from ..tokens import Counter, counter_for_model
 from .cost import Prices
