@@ -21,8 +21,8 @@ from firsthand.journal import Journal
 from firsthand.session import effects
 from firsthand.session.effects import AskModel, Effect, Pause, Store
 from firsthand.session.session import Session
-from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.strategies.futureos.instruction import HEADINGS
+from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.tokens import EstimateCounter
 
 RULE = "Only port 8123 is free for the stub."

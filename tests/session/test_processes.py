@@ -15,8 +15,8 @@ import pytest
 
 from firsthand.journal import Journal
 from firsthand.session.session import Session
-from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.strategies.futureos.instruction import HEADINGS
+from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.tokens import EstimateCounter
 from firsthand.transcript import ToolResult
 

@@ -21,6 +21,7 @@ from firsthand.journal import Journal
 from firsthand.session.cost import Prices
 from firsthand.session.events import Event, LimitLearned, NearTrigger, Started, TruncationSuspected
 from firsthand.session.session import AsyncSession, Session
+from firsthand.strategies import strategy_by_name
 from firsthand.tokens import EstimateCounter
 
 SYSTEM = "You are careful."
@@ -479,3 +480,35 @@ def test_the_async_session_does_the_same(journal: Journal, tmp_path: Path) -> No
     # Checkpoints name entries by id, and ids differ between two sessions; everything else is the same.
     assert [len(body["messages"]) for body in found] == [len(body["messages"]) for body in expected]
     assert [body["messages"][-1] for body in found] == [body["messages"][-1] for body in expected]
+
+
+# --- other strategies -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_strategys_reminder_is_appended_once_and_the_window_switches(journal: Journal) -> None:
+    strategy = strategy_by_name(
+        "codex-token-budget", reminder_threshold_tokens=25_000, reminder_message_template="{n_remaining} tokens left"
+    )
+    session = opened(journal, strategy=strategy, window=40_000)
+    session.append([user(RULE)])
+    prepared = work(session, range(20))
+    reminders = [
+        sum("tokens left" in str(message.get("content")) for message in request.messages) for request in prepared
+    ]
+    assert max(reminders) == 1
+    assert reminders[-1] <= 1
+    for number in range(1, len(prepared)):
+        if not prepared[number].outcome:
+            assert is_extension(prepared[number - 1].messages, prepared[number].messages)
+
+
+def test_a_request_for_a_new_context_is_remembered_until_it_is_answered(journal: Journal) -> None:
+    session = opened(journal, strategy=strategy_by_name("codex-token-budget"), window=200_000)
+    session.append([user(RULE)])
+    work(session, range(3))
+    session.request_new_context()
+    prepared = session.prepare(system=SYSTEM)
+    assert prepared.outcome is not None
+    assert prepared.outcome.kind == "applied"
+    assert len(prepared.messages) < 8
+    assert work(session, range(3, 5))[-1].outcome is None

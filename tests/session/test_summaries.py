@@ -12,8 +12,8 @@ import pytest
 from firsthand.journal import Journal
 from firsthand.session.events import Event, FellBack
 from firsthand.session.session import Session
-from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.strategies.futureos.instruction import HEADINGS
+from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.summary.model import HttpModel
 from firsthand.testing.server import Call, Failure, FakeServer, Reply
 from firsthand.tokens import EstimateCounter

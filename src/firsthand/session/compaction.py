@@ -25,7 +25,7 @@ from ..checkpoint import (
 )
 from ..errors import FirsthandError, ProviderError
 from ..formats.wire.response import usage_of
-from ..projection.plan import Plan
+from ..projection.plan import Item, Kept, Plan
 from ..projection.render import project
 from ..projection.repair import repair
 from ..strategies.contract import (
@@ -41,7 +41,7 @@ from ..strategies.contract import (
 from ..summary.attempts import DEADLINE_SECONDS, pause_before_retry
 from ..summary.request import summary_body
 from ..summary.validation import accepted
-from ..tokens import total_cost
+from ..tokens import FRAMING, entry_cost, total_cost
 from ..transcript import Usage, View, typed_text
 from .effects import AskModel, Pause, Steps, Store, Summariser
 from .events import Applied, Event, Failed, FellBack, Started, Unfinished
@@ -54,6 +54,7 @@ OutcomeKind: TypeAlias = Literal["applied", "fallback", "unchanged", "failed"]
 
 _POLL_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 420.0
+_MOST_REFUSALS = 16
 
 
 @dataclass(frozen=True)
@@ -229,17 +230,19 @@ def _plan_of(checkpoint: Checkpoint | None) -> Plan | None:
 
 
 def _summary(job: Job, request: SummaryRequest, usage: list[Usage]) -> Steps[Summary]:
-    """Asks for one summary: bounded retries on passing failures, smaller when the provider refuses it as too large (SU-08, SU-09)."""
+    """Asks for one summary: bounded retries on passing failures, smaller when it is too large for us or for the provider (SU-08, SU-09)."""
     if job.summariser is None:
         return Summary(failure="no model for summaries is set")
-    retries = 0
+    request = _shrunk_to_fit(job, request)
+    retries = refusals = 0
     while True:
         body = _body(job, request)
         try:
             response: Mapping[str, Any] = yield AskModel(job.summariser, body, job.deadline)
         except ProviderError as error:
             if error.status is not None and classify(error.status, error.body).kind == "overflow":
-                smaller = job.strategy.shrink(request)
+                refusals += 1
+                smaller = job.strategy.shrink(request) if refusals < _MOST_REFUSALS else None
                 if smaller is None:
                     return Summary(failure="the summary request is too large and cannot be made smaller")
                 request = smaller
@@ -255,6 +258,30 @@ def _summary(job: Job, request: SummaryRequest, usage: list[Usage]) -> Steps[Sum
             usage.append(found)
         typed = (text for entry in job.view.entries if entry.role == "user" for text in typed_text(entry))
         return accepted(job.wire, response, request, job.budget.counter, typed)
+
+
+def _shrunk_to_fit(job: Job, request: SummaryRequest) -> SummaryRequest:
+    """The largest form of a request that fits by our own count, so that a provider does not have to refuse the others one by one."""
+    counter = job.budget.counter
+    costs: dict[int, int] = {}
+
+    def cost(item: Item) -> int:
+        if id(item) not in costs:
+            costs[id(item)] = (
+                entry_cost(job.view[item.entry], counter)
+                if isinstance(item, Kept)
+                else FRAMING + counter.count(item.text)
+            )
+        return costs[id(item)]
+
+    room = job.budget.window - request.max_output - (job.budget.fixed if request.system is None else 0)
+    while sum(map(cost, request.items)) + counter.count(request.instruction) > room:
+        smaller = job.strategy.shrink(request)
+        if smaller is None or len(smaller.items) >= len(request.items):
+            # What cannot be made smaller is tried as it is: our count may be wrong, and the provider knows.
+            return request
+        request = smaller
+    return request
 
 
 def _body(job: Job, request: SummaryRequest) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ..budget import Budget, Occupancy
 from ..checkpoint import Checkpoint, CheckpointStore
 from ..codec import compact_json
 from ..errors import ContextOverflowError, OutputLimitError, ProviderError, RequestTooLargeError, SessionNotFoundError
+from ..formats.files.base import entry_id
 from ..formats.wire import wire_by_name
 from ..formats.wire.response import finish_reason, response_entries, said_nothing
 from ..journal import Journal
@@ -312,6 +313,9 @@ class SessionSteps:
             outcome = yield from self._compacted(wanted, self._phase(), None)
             shown, new = self._frame.shown()
             used = self._occupancy(shown, budget)
+        elif (yield from self._noticed(used, budget)):
+            shown, new = self._frame.shown()
+            used = self._occupancy(shown, budget)
         elif used.tokens >= budget.trigger * self.settings.warn_at and self._warned_under != self._checkpoint_id:
             self._warned_under = self._checkpoint_id
             self._emit(
@@ -350,20 +354,40 @@ class SessionSteps:
         messages = body["input" if settings.wire == "openai-responses" else "messages"]
         return Prepared(body, messages, shown, used, budget, outcome, cost)
 
-    def _due(self, used: Occupancy, budget: Budget) -> Trigger | None:
+    def _due_state(self, budget: Budget) -> DueState:
         last = self._learned.get("last_window")
-        state = DueState(
+        start = self._notice_id("")
+        return DueState(
             phase=self._phase(),
             auto=self.settings.auto,
             previous=self._frame.checkpoint.plan if self._frame.checkpoint else None,
             previous_window=last if last != budget.window else None,
             new_context_requested=self._new_context,
+            notices=frozenset(entry.id.removeprefix(start) for entry in self._frame.tail if entry.id.startswith(start)),
         )
-        self._new_context = False
-        trigger = self.settings.strategy.due(used, budget, state)
+
+    def _notice_id(self, notice: str) -> str:
+        return f"notice-{entry_id(self.id, self._checkpoint_id)}-{notice}"
+
+    def _due(self, used: Occupancy, budget: Budget) -> Trigger | None:
+        trigger = self.settings.strategy.due(used, budget, self._due_state(budget))
         if trigger == "automatic" and self._postponed_under == self._checkpoint_id:
             return trigger if used.tokens > budget.input_limit else None
         return trigger
+
+    def _noticed(self, used: Occupancy, budget: Budget) -> Steps[bool]:
+        """Appends what the strategy reminds the model of at this occupancy, each once for a checkpoint; whether there was anything."""
+        notices = self.settings.strategy.notices(used, budget, self._due_state(budget))
+        entries = tuple(
+            Entry(
+                id=self._notice_id(notice.id),
+                role=notice.item.role,
+                blocks=(Text(notice.item.text, origin=notice.item.origin),),
+            )
+            for notice in notices
+        )
+        yield from self._appended(entries)
+        return bool(entries)
 
     def _phase(self) -> Phase:
         newest = self._frame.tail[-1] if self._frame.tail else None
@@ -403,6 +427,7 @@ class SessionSteps:
             )
         )
         if outcome.checkpoint is not None:
+            self._new_context = False
             spent = usage_cost(outcome.usage, settings.prices) if settings.prices else 0.0
             self._before.setdefault(outcome.checkpoint.id, (used.tokens, spent))
             yield from self._synced()
