@@ -1,5 +1,7 @@
 # What a newcomer runs: `make demo`, `make test`. What a change must pass: `make check`.
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || echo python3)
+# The first interpreter that really starts and is new enough; a name on the PATH may be an empty promise of a version manager.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && exit; done; echo none)
 BIN := .venv/bin
 JOBS ?= 2
 
@@ -9,7 +11,7 @@ help: ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "firsthand needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
+	@test "$(PYTHON)" != none || { echo "firsthand needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .make/core: $(BIN)/python pyproject.toml
