@@ -20,7 +20,7 @@ from ..projection.plan import Plan
 from ..samples import RECORDS_PER_STAGE, SCORED_STAGES, chain
 from ..strategies import strategy_by_name, strategy_names
 from ..tokens import Counter, EstimateCounter, O200kCounter, counter_for_model, entry_cost
-from ..transcript import Entry, Transcript, View
+from ..transcript import Transcript, View
 from .arms import Arm, Projected, run_arm, size_of
 from .boundaries import Boundary, boundaries
 from .exams.recognition import SEEDS
@@ -104,6 +104,11 @@ class _Loaded:
         self.text = "\n".join(reading(self.view.entries))
         self.digest = blake2b(b"".join(map(encode, self.view.entries)), digest_size=12).hexdigest()
         self.plans: dict[tuple[Arm, int], tuple[Plan | None, bool]] = {}
+
+    def size(self, position: int) -> int:
+        """Tokens of the history before a position, system prompt excluded."""
+        before = zip(self.view.entries[:position], self.costs[:position], strict=True)
+        return sum(cost for entry, cost in before if entry.role not in ("system", "developer"))
 
     def at(self, position: int) -> View:
         entries = self.view.entries[:position]
@@ -255,7 +260,7 @@ def _budget(loaded: _Loaded, setup: Setup, origin: Origin) -> Budget:
 
 def _rows(arm: Arm, made: Projected, asked: Questions, task: Task, loaded: _Loaded) -> Iterator[Row]:
     size = size_of(made.entries, loaded.counter)
-    history: tuple[Entry, ...] = loaded.view.entries[: task.boundary.position]
+    history = loaded.size(task.boundary.position)
     for one in ask(asked, made.entries, size):
         yield Row(
             session=loaded.transcript.id,
@@ -276,7 +281,7 @@ def _rows(arm: Arm, made: Projected, asked: Questions, task: Task, loaded: _Load
             values=one.values,
             false_positives=one.false_positives,
             tokens=size,
-            history=size_of(history, loaded.counter),
+            history=history,
             milliseconds=made.milliseconds,
             oracle=one.oracle,
             by_age=one.by_age,
