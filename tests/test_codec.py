@@ -12,7 +12,9 @@ any_text = st.text(st.characters(codec=None, exclude_categories=()))  # lone sur
 
 @given(any_text)
 def test_every_text_survives(text: str) -> None:
-    entry = Entry(id="e1", role="user", blocks=(Text(text), ToolResult("c", (Text(text),)), Unknown({"type": "x", "v": text})))
+    entry = Entry(
+        id="e1", role="user", blocks=(Text(text), ToolResult("c", (Text(text),)), Unknown({"type": "x", "v": text}))
+    )
     assert decode_as(encode(entry), Entry) == entry
     assert decode(encode({"t": text})) == {"t": text}
 

@@ -7,7 +7,7 @@ from firsthand.lab.exams.published import questionnaire, rendered
 from firsthand.projection.render import project
 from firsthand.samples import SCORED_STAGES, chain
 from firsthand.strategies.contract import CompactionRequest, Plan
-from firsthand.strategies.futureos import FutureosDeterministic
+from firsthand.strategies.futureos.strategies import FutureosDeterministic
 from firsthand.testing.builders import call, result, said, session, user
 from firsthand.tokens import EstimateCounter
 from firsthand.transcript import View

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ..codec import decode
-from .files.opencode_records import tree_roots
-from .files.opencode_sqlite import read_database
+from .files.opencode.records import tree_roots
+from .files.opencode.sqlite import read_database
 from .files.records import record_of, string_of
 from .scan_metadata import Metadata, metadata_of
 

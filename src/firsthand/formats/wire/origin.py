@@ -6,8 +6,8 @@ The rules are those of the readers of session files; a request has no other sign
 from __future__ import annotations
 
 from ...transcript import Origin, Text
-from ..files.claude_blocks import prompt_blocks
-from ..files.codex_typed import Typed
+from ..files.claude_code.blocks import prompt_blocks
+from ..files.codex.typed import Typed
 
 __all__ = ["origin_in_messages", "origin_in_responses"]
 
