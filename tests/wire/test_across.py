@@ -43,8 +43,8 @@ def anthropic(*entries: Entry) -> list[Any]:
 
 
 def item(role: str, *texts: str) -> dict[str, Any]:
-    kind = "output_text" if role == "assistant" else "input_text"
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": text} for text in texts]}
+    parts = [{"type": "input_text", "text": text} for text in texts]
+    return {"type": "message", "role": role, "content": texts[0] if role == "assistant" else parts}
 
 
 def blocks(*texts: str) -> list[dict[str, Any]]:
@@ -358,7 +358,7 @@ def test_images_in_results() -> None:
     ]
     assert responses(*history)[3]["output"] == [
         {"type": "input_text", "text": "one"},
-        {"type": "input_image", "image_url": PNG},
+        {"type": "input_image", "image_url": PNG, "detail": "auto"},
     ]
     assert anthropic(*history)[2]["content"][:2] == [answer("c1", [*blocks("one"), A_PNG]), answer("c2", [A_PNG])]
 
@@ -370,13 +370,13 @@ MEDIA = {
     "png": (
         image(),
         {"type": "image_url", "image_url": {"url": PNG}},
-        {"type": "input_image", "image_url": PNG},
+        {"type": "input_image", "image_url": PNG, "detail": "auto"},
         A_PNG,
     ),
     "image on the web": (
         Media("image", url="https://example.org/a.png"),
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
-        {"type": "input_image", "image_url": "https://example.org/a.png"},
+        {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"},
         {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
     ),
     "pdf": (

@@ -93,7 +93,7 @@ def media_part(media: Media, *, own: bool) -> dict[str, Any]:
     if own and media.kind in ("image", "document", "audio") and not _refused(media):
         return restored(own_part(media, "user"), media.extra)
     if media.kind == "image" and (is_web(media) or (media.data is not None and media.media_type in IMAGE_TYPES)):
-        return own_part(media, "user")
+        return {**own_part(media, "user"), "detail": "auto"}
     if media.kind == "document" and is_web(media):
         return {"type": "input_file", "file_url": media.url}
     if media.kind == "document" and media.data is not None and media.media_type == "application/pdf":

@@ -111,20 +111,13 @@ class _Writer:
             if message["content"] or message["content"] == "":
                 yield message
             return
-        content: list[Item] = []
         for block in entry.blocks:
             if isinstance(block, Text | Media | Unknown):
-                content += _parts(block, "assistant", own=own)
-                continue
-            item = self._item(entry, block)
-            if item is None:
-                continue
-            if content:
-                yield {"type": "message", "role": "assistant", "content": content}
-                content = []
-            yield item
-        if content:
-            yield {"type": "message", "role": "assistant", "content": content}
+                # A text of the model as a list of parts would need an id and a status that only the provider can give.
+                for part in _parts(block, "assistant", own=own):
+                    yield {"type": "message", "role": "assistant", "content": part["text"]}
+            elif (item := self._item(entry, block)) is not None:
+                yield item
 
     def _item(self, entry: Entry, block: Reasoning | ToolCall | ToolResult) -> Item | None:
         if isinstance(block, Reasoning):
