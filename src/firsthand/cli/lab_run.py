@@ -238,7 +238,8 @@ def _print(rows: Sequence[Row], setup: Setup, sessions: int, by_kind: bool, leas
     typer.echo(
         f"{sessions:,} sessions, mode {setup.mode}, window {setup.window:,}. Sizes: o200k, exact; medians. Summary `none`: the rules alone, a "
         "placeholder where a summary would stand; `extractive`: lines chosen by rules, 2,000 tokens at most, no model. Score: hits / questions "
-        f"in each session, mean over sessions with at least {LEAST_QUESTIONS if least is None else least} questions. One row per measurement: --json or --csv."
+        f"in each session, mean over sessions with at least {LEAST_QUESTIONS if least is None else least} questions. "
+        "One row per measurement: --json or --csv."
     )
 
 

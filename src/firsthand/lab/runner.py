@@ -103,7 +103,14 @@ class _Loaded:
         self.costs = [entry_cost(entry, self.counter) for entry in self.view.entries]
         self.text = "\n".join(reading(self.view.entries))
         self.digest = blake2b(b"".join(map(encode, self.view.entries)), digest_size=12).hexdigest()
+        self._occurs: dict[str, bool] = {}
         self.plans: dict[tuple[Arm, int], tuple[Plan | None, bool]] = {}
+
+    def occurs(self, text: str) -> bool:
+        """Whether a string occurs anywhere in the session; decoys are the same at every boundary, so each is looked for once."""
+        if text not in self._occurs:
+            self._occurs[text] = text in self.text
+        return self._occurs[text]
 
     def size(self, position: int) -> int:
         """Tokens of the history before a position, system prompt excluded."""
@@ -184,7 +191,7 @@ def measure(task: Task) -> list[tuple[str, list[Row]]]:
         loaded.counter,
         exams=task.exams,
         seeds=setup.seeds,
-        occurs=lambda text: text in loaded.text,
+        occurs=loaded.occurs,
     )
     wanted = _target(task, loaded)
     out: list[tuple[str, list[Row]]] = []

@@ -180,6 +180,9 @@ def _joined_before(text: str, start: int) -> bool:
         return left != "." or (start > 2 and (_word(text[start - 3]) or text[start - 3] == "."))
     if before in "-.":
         return _word(left)
+    if before == ",":
+        # `628` is no number of its own in `44,628`.
+        return left.isdigit() and edge.isdigit() and text[start : start + 3].isdigit()
     return before == left == ":" and start > 2 and _word(text[start - 3])
 
 
@@ -190,6 +193,8 @@ def _joined_after(text: str, end: int) -> bool:
     after = text[end]
     if _word(after):
         return True
+    if after == ",":
+        return text[end - 1].isdigit() and end + 3 < len(text) and text[end + 1 : end + 4].isdigit()
     if after in "-./":
         return end + 1 < len(text) and _word(text[end + 1])
     return text.startswith("::", end) and end + 2 < len(text) and _word(text[end + 2])
