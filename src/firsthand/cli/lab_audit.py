@@ -15,7 +15,7 @@ from ..strategies import DEFAULT_STRATEGY
 from .output import stderr, stdout_json, table, write_bytes
 
 if TYPE_CHECKING:
-    from ..lab.audit import Audit
+    from ..lab.audit_rows import Audit
     from ..lab.inputs import Source
     from ..tokens import Counter
 

@@ -6,13 +6,14 @@ to read again, and what our default strategy would have shown of the same histor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from ..budget import Budget
-from ..errors import CompactionRefusedError
+from ..errors import CompactionRefusedError, OutputCeilingError
 from ..projection.fates import KINDS as BLOCK_KINDS
 from ..projection.fates import block_kind
 from ..quick import compact_view
@@ -20,186 +21,19 @@ from ..strategies import DEFAULT_STRATEGY, strategy_by_name
 from ..strategies.contract import CompactionRequest, Strategy
 from ..tokens import Counter, block_cost, entry_cost, total_cost
 from ..transcript import Entry, Marker, Text, Transcript, Unknown, View, typed_text
+from .audit_rows import Audit, Kept, KindKept, Ours, ReReadRow, Used
 from .boundaries import EXAM_TAIL, exam_tail
 from .exams.continuation import STEPS, continuation
 from .rereads import ReRead, kept_lines, lines_of, re_reads
 from .settings import is_setting
 from .values import Value, around, find_values, homes, pieces, reading, shows
 
-__all__ = ["WINDOW", "Audit", "Kept", "KindKept", "Ours", "ReReadRow", "Used", "audit", "markers_of"]
+__all__ = ["WINDOW", "audit", "markers_of"]
+
+_PATH = re.compile(r"\S+")
 
 WINDOW = 200_000
 """Window that our strategy is given where the session file names none, in tokens."""
-
-
-class KindKept(msgspec.Struct, frozen=True):
-    """Blocks of one kind in the covered history, and those of them that were shown whole afterwards."""
-
-    blocks: int = 0
-    tokens: int = 0
-    kept_blocks: int = 0
-    kept_tokens: int = 0
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client put in place of the history, system prompt and tools excluded."""
-
-    tokens: int
-    """What can be read of it: everything below, with the framing of messages."""
-    summary_tokens: int
-    """Texts that stand for earlier history."""
-    made_tokens: int
-    """Other texts of the client's own making: files put back in, reminders, cut copies."""
-    original_tokens: int
-    """Originals that it showed whole."""
-    originals: int
-    """Entries shown whole."""
-    unreadable: int
-    """Items that only the provider can read; nothing in them counts as kept, or as lost."""
-
-
-class Used(msgspec.Struct, frozen=True, kw_only=True):
-    """An older value that the agent used after the compaction."""
-
-    value: str
-    shape: str
-    kind: str
-    """Where it stands first: user, assistant, call or tool."""
-    home: str
-    """Id of the entry where it stands first."""
-    line: str
-    """The line where it stands first, cut around it."""
-    used: str
-    """Id of the entry that used it."""
-    use: str
-    """The line that used it, cut around it."""
-    entries_later: int
-    """Entries from the compaction to that use."""
-    kept: bool
-    """Whether what the client kept shows it."""
-    ours: bool
-    """Whether our projection shows it."""
-    part: bool = False
-    """Of a path: whether what the client kept shows at least its last name."""
-    setting: bool = False
-    """Whether it was used as the name of an argument, or as a plain number for one (`timeout`, 1000): it counts, but a tool's description
-    may have brought it, so it is listed apart."""
-    recent: bool = False
-    """Whether the exam tail shows it; those do not count in the score."""
-
-
-class ReReadRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that looked again at what had been seen before the compaction."""
-
-    entry: str
-    tool: str
-    target: str
-    tokens: int
-    seen_tokens: int
-    before: str
-    named: bool
-    """Whether what was kept at least names the target."""
-    ours: bool
-    """Whether our projection shows at least half of the lines of the earlier result."""
-
-
-class Ours(msgspec.Struct, frozen=True, kw_only=True):
-    """What our default strategy would have shown of the same history."""
-
-    strategy: str
-    at_size: bool
-    """Whether it was asked for the size of what the client kept; else it comes at its natural size."""
-    window: int
-    tokens: int | None = None
-    refused: str | None = None
-    """Why it made no projection, where it made none."""
-    kinds: dict[str, KindKept] = {}
-    values_kept: int = 0
-    used_kept: int = 0
-    recent_kept: int = 0
-    re_reads_kept: int = 0
-
-
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """One recorded compaction; a row of `firsthand lab audit --json`."""
-
-    source: str
-    session: str
-    format: str
-    title: str | None
-    model: str | None
-    number: int
-    """Which of the session's compactions, from 1."""
-    of: int
-    marker: str
-    after: str | None
-    """Id of the newest entry before it."""
-    time: str | None
-    trigger: str | None
-    readable: bool
-    """False when the summary is an item that only the provider can read: then only retained messages are scored."""
-    judged: bool
-    """False when nothing could be measured: `note` says why."""
-    note: str | None = None
-    counter: str
-    recorded_tokens_before: int | None
-    """As the client wrote it, in the provider's tokens, system prompt and tools included."""
-    recorded_tokens_after: int | None
-    entries: int
-    """Entries of the covered history: all originals before the compaction."""
-    history_tokens: int
-    """The same in tokens."""
-    context_tokens: int
-    """What the client's context held just before: what it showed after its compaction before this one, and all entries since."""
-    kept: Kept
-    kinds: dict[str, KindKept]
-    values: int
-    """Distinct values in the covered history."""
-    values_kept: int
-    steps: int
-    """Model responses after it in which uses were looked for, at most."""
-    exam_tail: int
-    used: tuple[Used, ...]
-    """Values that the next steps used, in order of their use; `recent` ones too."""
-    brought_back: int
-    """Older values that were used only after a tool result had brought them back, so that they are not asked."""
-    re_reads: tuple[ReReadRow, ...]
-    ours: Ours
-
-    @property
-    def asked(self) -> tuple[Used, ...]:
-        """The values that count: continuation's questions."""
-        return tuple(use for use in self.used if not use.recent)
-
-    @property
-    def lost(self) -> tuple[Used, ...]:
-        """Those of them that what the client kept does not show."""
-        return tuple(use for use in self.asked if not use.kept)
-
-    @property
-    def missed(self) -> tuple[Used, ...]:
-        """The lost ones without names and plain numbers of arguments: what a person would call forgotten."""
-        return tuple(use for use in self.lost if not use.setting)
-
-    @property
-    def re_read_tokens(self) -> int:
-        """Tokens of the results of all re-reads."""
-        return sum(row.tokens for row in self.re_reads)
-
-    @property
-    def seen_again_tokens(self) -> int:
-        """Of those, tokens of lines that the agent had seen before the compaction."""
-        return sum(row.seen_tokens for row in self.re_reads)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A marker and where it lies on a path."""
-
-    marker: Marker
-    path: tuple[Entry, ...]
-    boundary: int
-    """Entries of the path before it."""
 
 
 def markers_of(transcript: Transcript) -> list[Marker]:
@@ -290,9 +124,7 @@ class _Facts:
     ) -> Audit:
         history = active[:boundary]
         size = self._kept(kept)
-        ours, projection = _projection(
-            View(history), strategy, self.transcript.window or WINDOW, size.tokens, self.counter
-        )
+        ours, projection = _projection(View(history), strategy, _window(self.transcript), size.tokens, self.counter)
         theirs, own = _Read(kept), _Read(projection)
         tail = exam_tail(active, boundary, self.counter)
         asked = continuation(active, boundary, tail, values)
@@ -408,6 +240,11 @@ class _Read:
     def shows(self, value: str) -> bool:
         return shows(self.text, value)
 
+    def names(self, target: str) -> bool:
+        """Whether the last name of a path stands there, alone or in another path; of what is no path, the whole."""
+        name = target.rstrip("/").rsplit("/", 1)[-1] if _PATH.fullmatch(target) else target
+        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", self.text) is not None
+
     def count(self, values: Iterable[str]) -> int:
         return sum(self.shows(value) for value in values)
 
@@ -420,17 +257,24 @@ def _readable(entry: Entry) -> Entry | None:
     return entry if len(blocks) == len(entry.blocks) else msgspec.structs.replace(entry, blocks=blocks)
 
 
+def _window(transcript: Transcript) -> int:
+    return transcript.window if transcript.window and transcript.window > 0 else WINDOW
+
+
 def _projection(
     view: View, strategy: Strategy, window: int, size: int, counter: Counter
 ) -> tuple[Ours, tuple[Entry, ...]]:
     sized = strategy.at_size(size) if size else None
     ours = Ours(strategy=strategy.name, at_size=sized is not None, window=window)
-    budget = Budget.of(window, counter=counter, target=size if sized is not None else None)
     request = CompactionRequest(trigger="manual", phase="standalone")
     try:
+        budget = Budget.of(window, counter=counter, target=size if sized is not None else None)
         plan, shown, _ = compact_view(view, budget, sized or strategy, request)
     except CompactionRefusedError as error:
         return msgspec.structs.replace(ours, refused=f"{error.reason}: {error}"), ()
+    except OutputCeilingError as error:
+        # A window that a file names may be anything.
+        return msgspec.structs.replace(ours, refused=f"no-window: {error}"), ()
     if plan is None:
         return msgspec.structs.replace(ours, tokens=total_cost(shown, counter), refused="nothing to compact"), shown
     return msgspec.structs.replace(ours, tokens=total_cost(shown, counter)), shown
@@ -450,7 +294,7 @@ def _used(
         entries_later=position - boundary + 1,
         kept=theirs.shows(value.text),
         ours=ours.shows(value.text),
-        part=value.shape == "path" and theirs.shows(value.text.rstrip("/").rsplit("/", 1)[-1]),
+        part=value.shape == "path" and theirs.names(value.text),
         setting=is_setting(active[position], value.text, value.shape),
         recent=recent,
     )
@@ -466,7 +310,6 @@ def _line_of(entry: Entry, value: str) -> str:
 
 
 def _re_read_row(found: ReRead, theirs: _Read, ours: _Read) -> ReReadRow:
-    name = found.target.rsplit("/", 1)[-1] if found.target.startswith("/") else found.target
     return ReReadRow(
         entry=found.entry,
         tool=found.tool,
@@ -474,7 +317,7 @@ def _re_read_row(found: ReRead, theirs: _Read, ours: _Read) -> ReReadRow:
         tokens=found.tokens,
         seen_tokens=found.seen_tokens,
         before=found.before,
-        named=theirs.shows(name),
+        named=theirs.names(found.target),
         ours=kept_lines(found.lines, ours.lines),
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import MissingExtraError
-from .audit import Audit, Used
+from .audit_rows import Audit, Used
 from .visible import visible
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def lesson(row: Audit) -> str:
         return ""
     if ours.tokens is None:
         return f"{ours.strategy} would have made no projection: {ours.refused}."
+    if ours.refused is not None:
+        return f"{ours.strategy} would have left the history as it was ({ours.refused}): {ours.tokens:,} tokens."
     size = (
         f"asked for the same size, {ours.tokens:,} tokens"
         if ours.at_size
@@ -186,8 +188,8 @@ def rules(rows: Sequence[Audit]) -> list[str]:
         f"Tokens: {row.counter}, the same counter for the client and for ours; system prompt and tools are left out. "
         "What a client recorded itself is in its provider's tokens, with both.",
         "Used again: values (paths, names, ids, numbers, versions ...) of the history before the compaction, without those of its newest "
-        f"{row.exam_tail:,} tokens, that the next {row.steps} model responses use (texts of user and assistant, arguments of calls) before any tool result "
-        "showed them again. A value counts as kept when it stands in what was kept, letter by letter, on token boundaries.",
+        f"{row.exam_tail:,} tokens, that the next {row.steps} model responses use (texts of user and assistant, arguments of calls) before any "
+        "tool result showed them again. A value counts as kept when it stands in what was kept, letter by letter, on token boundaries.",
         "Read again: calls up to the next compaction whose file, page or command had been looked at before it, until something was written "
         "to it; not counted when half of the earlier result's lines stand in what was kept.",
         f"Ours: planned on the same originals, in a window of {' or '.join(f'{window:,}' for window in windows) or 'none'}. "
