@@ -1,0 +1,116 @@
+"""What the tests that drive a published client share: where the programs are, a clean place to run one in, and a scripted model."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firsthand.testing.server import Answer, Received, Reply
+from firsthand.transcript import Usage
+
+PATIENCE = 60.0
+"""Seconds that one step of a client may take."""
+
+_NOWHERE = "http://127.0.0.1:9"
+"""A port that nobody listens at. Whatever a client wants from the outside ends there."""
+
+
+def program(folder: str, path: str) -> Path:
+    """A client's program, or the test is skipped."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    root = Path(os.environ.get("FIRSTHAND_REALCLIENTS") or Path(cache) / "firsthand" / "realclients")
+    found = root / folder / "node_modules" / path
+    if not found.exists():
+        pytest.skip(f"{folder} is not in {root}; `make realclients` puts it there")
+    return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """A home and a work folder that no other run shares."""
+
+    home: Path
+    work: Path
+
+    @classmethod
+    def under(cls, folder: Path) -> Place:
+        place = cls(folder / "home", folder / "work")
+        place.home.mkdir()
+        place.work.mkdir()
+        (place.work / "README.md").write_text("# scratch\n")
+        return place
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The little that a client is told, with every way out but loopback closed."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), _NOWHERE)
+        direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+        return {**kept, **proxies, **direct, "HOME": str(self.home), "TERM": "dumb", **more}
+
+
+@contextlib.contextmanager
+def running(command: list[str], place: Place, environment: Mapping[str, str], **more: Any) -> Iterator[Any]:
+    """A client in a process group of its own, which is ended by its id whatever happens."""
+    process = subprocess.Popen(
+        command,
+        cwd=place.work,
+        env=dict(environment),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(10)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@dataclass
+class ScriptedModel:
+    """Answers to agent steps and to requests for a summary, each from a queue of its own; it keeps which request was which."""
+
+    kind_of: Callable[[Received], str]
+    """`step`, `summary` or `side`."""
+    steps: deque[Answer] = field(default_factory=deque)
+    summaries: deque[Answer] = field(default_factory=deque)
+    seen: list[tuple[str, Received]] = field(default_factory=list)
+    """Steps and requests for a summary, in order."""
+
+    def __call__(self, got: Received) -> Answer:
+        kind = self.kind_of(got)
+        if kind == "side":
+            return Reply("a title")
+        self.seen.append((kind, got))
+        queue = self.steps if kind == "step" else self.summaries
+        if not queue:
+            raise AssertionError(f"the script has no answer for {kind} {len(self.seen)}")
+        return queue.popleft()
+
+
+def used(total: int, output: int = 20) -> Usage:
+    """Usage that adds up to `total`."""
+    return Usage(input_tokens=total - output, output_tokens=output)
+
+
+def lines(mark: str, length: int) -> str:
+    """A text of so many characters; each line is another one, and some characters are wider than a byte."""
+    text, number = "", 0
+    while len(text) < length:
+        text += f"{mark}-{number:05d} plain words to fill a line, and é\n"
+        number += 1
+    return text[:length]
