@@ -54,6 +54,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Hits of the greedy that knows which values will be used, at the same size (`continuation` only)."""
     by_age: str = ""
     """`hits/of` for each age decile of the history before the boundary, oldest first."""
+    equal: bool | None = None
+    """Whether the plan equals the one made at once from the originals (replays only)."""
 
 
 def as_csv(rows: Iterable[Row]) -> str:

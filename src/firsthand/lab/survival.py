@@ -1,0 +1,147 @@
+"""Survival: what is left of a session after many compactions, replayed through a real `Session` (measures.md, "Survival").
+
+A strategy that compacts its own output loses something each time; one that goes back to the originals does not. So a session is appended entry by
+entry, the strategy's own trigger decides, and after the 1st, 5th and 20th compaction everything before it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from ..codec import compact_json
+from ..errors import RequestTooLargeError
+from ..journal import Journal
+from ..session.session import Session
+from ..strategies.contract import CompactionRequest, Plan, Strategy
+from ..tokens import Counter, entry_cost
+from ..transcript import Transcript, View
+from .arms import size_of
+from .boundaries import Boundary
+from .questions import READER, ask, questions
+from .results import Row
+from .summarisers import CAP, extract
+from .values import literal, reading
+
+__all__ = ["AFTER", "WINDOWS", "survive"]
+
+AFTER = (1, 5, 20)
+"""Compactions after which the exams are taken."""
+
+WINDOWS = (32_000, 128_000, 200_000)
+
+_EXAMS = ("recognition", "supported", "constraints")
+
+
+def survive(
+    transcript: Transcript,
+    strategy: Strategy,
+    window: int,
+    counter: Counter,
+    *,
+    summariser: str = "none",
+    after: Sequence[int] = AFTER,
+    seeds: int = 1,
+) -> Iterator[Row]:
+    """The rows of one replay. Their `boundary` says after which compaction; steps whose request no compaction makes small enough are passed over.
+
+    Args:
+        transcript: the session. What its client counted is left out: it was counted under other compactions.
+        strategy: decides, and says when.
+        window: of the session, in tokens.
+        counter: measures sizes.
+        summariser: `none`, so that a strategy that needs a summary falls back on rules, or `extractive`.
+        after: the compactions after which exams are taken.
+        seeds: draws.
+    """
+    entries = tuple(msgspec.structs.replace(entry, usage=None, parent=None) for entry in transcript.path())
+    costs = [entry_cost(entry, counter) for entry in entries]
+    whole = "\n".join(reading(entries))
+    asks = _summariser(counter) if summariser == "extractive" else None
+    made = 0
+    with TemporaryDirectory(prefix="firsthand-lab-") as folder, Journal.open(Path(folder) / "replay.db") as journal:
+        session = Session.open(
+            "replay", journal=journal, window=window, model=transcript.model, strategy=strategy, summariser=asks
+        )
+        for position, entry in enumerate(entries):
+            if entry.role == "assistant" and position and entries[position - 1].role != "assistant":
+                try:
+                    prepared = session.prepare()
+                except RequestTooLargeError:
+                    # A real agent would stop here. What is asked is how much is left once later steps fit again.
+                    session.append([entry])
+                    continue
+                outcome = prepared.outcome
+                if outcome is not None and outcome.checkpoint is not None and outcome.kind in ("applied", "fallback"):
+                    made += 1
+                    if made in after:
+                        asked = questions(
+                            entries,
+                            Boundary(position, f"compaction {made}"),
+                            costs,
+                            counter,
+                            exams=_EXAMS,
+                            seeds=seeds,
+                            occurs=lambda text: text in whole,
+                        )
+                        size = size_of(prepared.entries, counter)
+                        equal = _same(strategy, session, outcome.checkpoint.plan, prepared.budget)
+                        for one in ask(asked, prepared.entries, size):
+                            yield Row(
+                                session=transcript.id,
+                                format=transcript.format,
+                                boundary=f"compaction {made}",
+                                position=position,
+                                strategy=strategy.name,
+                                target=None,
+                                summariser=summariser if asks else "-",
+                                mode="replay",
+                                window=window,
+                                outcome="compacted" if outcome.kind == "applied" else "fallback",
+                                exam=one.exam,
+                                reader=READER,
+                                source=one.source,
+                                hits=one.hits,
+                                of=one.of,
+                                values=one.values,
+                                false_positives=one.false_positives,
+                                tokens=size,
+                                history=sum(costs[:position]),
+                                milliseconds=0.0,
+                                by_age=one.by_age,
+                                equal=equal,
+                            )
+                    if made >= max(after):
+                        return
+            session.append([entry])
+
+
+def _same(strategy: Strategy, session: Session, plan: Plan, budget: Any) -> bool | None:
+    """Whether the plan equals the one computed at once from the originals; None where that needs a summary."""
+    view: View = session.journal.view(session.id)
+    positions = view.positions
+    if plan.cutoff not in positions:
+        return None
+    once = strategy.plan(view, budget, CompactionRequest(trigger=plan.trigger, phase=plan.phase), None)
+    return (once.cutoff, once.items) == (plan.cutoff, plan.items) if isinstance(once, Plan) else None
+
+
+def _summariser(counter: Counter) -> Any:
+    def answer(body: Mapping[str, Any]) -> dict[str, Any]:
+        texts = [literal(_text(message)) for message in body["messages"]]
+        # A client that serialises the history puts all of it into one message.
+        messages = texts[:-1] if len(texts) > 2 else [part for text in texts for part in text.split("\n\n")]
+        cap = min(CAP, int(body.get("max_completion_tokens") or CAP))
+        text = extract(messages, cap, counter)
+        return {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
+
+    return answer
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    return content if isinstance(content, str) else compact_json(content)
