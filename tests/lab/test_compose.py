@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -148,29 +147,42 @@ def test_a_figure_is_drawn_and_an_unknown_ending_refused(tmp_path: Path) -> None
         draw(parts, tmp_path / "f.doc")
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "firsthand", "lab", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "COLUMNS": "120"},
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
 
 
-def test_on_the_command_line(tmp_path: Path) -> None:
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """The command line in this process, since starting another takes longer than what it does."""
+    from firsthand.cli.app import run as command
+
+    def running(*arguments: str | Path) -> Done:
+        monkeypatch.setattr("sys.argv", ["firsthand", "lab", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            command()
+        said = capsys.readouterr()
+        return Done(int(ended.value.code or 0), said.out, said.err)
+
+    return running
+
+
+def test_on_the_command_line(run: Callable[..., Done], tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json.dumps([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "there"}]))
     bad.write_text("nothing of the kind")
     done = run("compose", tmp_path, "--json", "--counter", "estimate", "--figure", tmp_path / "f.svg")
-    assert done.returncode == 0
-    assert "skipped" in done.stderr
-    report = json.loads(done.stdout)
+    assert done.code == 0
+    assert "skipped" in done.err
+    report = json.loads(done.out)
     assert [row["source"] for row in report["sessions"]] == ["good.json"]
     assert report["total"]["counted"] == {"records": 2, "characters": 10, "tokens": 4}
     assert (tmp_path / "f.svg").exists()
-    assert "100" not in run("compose", good).stderr
-    assert "hello" not in run("compose", good, "--published").stdout
+    assert "100" not in run("compose", good, "--counter", "estimate").err
+    assert "hello" not in run("compose", good, "--published", "--counter", "estimate").out
     for wrong, said_ in ((bad, "none of the 1 files"), (tmp_path / "absent", "does not exist")):
-        done = run("compose", wrong)
-        assert done.returncode == 1
-        assert said_ in done.stderr
+        done = run("compose", wrong, "--counter", "estimate")
+        assert done.code == 1
+        assert said_ in done.err
