@@ -52,6 +52,10 @@ def test_append_to_a_named_parent_branches(journal: Journal) -> None:
     assert [e.id for e in journal.entries("s")] == ["e1", "e4", "e5"]
     assert [e.id for e in journal.entries("s", upto="e3")] == ["e1", "e2", "e3"]
     assert [e.id for e in journal.entries("s", after="e1")] == ["e4", "e5"]
+    assert [e.id for e in journal.entries("s", after="e1", upto="e3")] == ["e2", "e3"]
+    assert [e.id for e in journal.entries("s", after="e5")] == []
+    with pytest.raises(EntryNotFoundError, match="'e2' does not lie on that path"):
+        journal.entries("s", after="e2")
     assert [e.id for e in journal.transcript("s").entries] == ["e1", "e2", "e3", "e4", "e5"]
     assert [e.sequence for e in journal.transcript("s").entries] == [0, 1, 2, 3, 4]
     info = journal.session("s")
@@ -233,3 +237,20 @@ def test_many_branches_in_one_batch(journal: Journal) -> None:
     journal.append("s", batch)
     assert [entry.id for entry in journal.entries("s")] == ["a0", *(f"k{n}" for n in range(2_000))]
     assert journal.verify().problems == ()
+
+
+def test_a_full_disk_loses_nothing(journal: Journal) -> None:
+    """JR-01: a write that fails half-way leaves every original readable, and the next one works."""
+    journal.create("s")
+    before = journal.append("s", session(user("a"), said("b" * 5_000)))
+    with journal.read() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages + 5}")
+    large = [user("".join(map(str, range(5_000 * n, 5_000 * (n + 1)))), id=f"n{n}") for n in range(40)]
+    with pytest.raises(JournalError, match="disk is full; make room"):
+        journal.append("s", large)
+    assert list(journal.entries("s")) == before
+    assert journal.verify().ok
+    with journal.read() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+    assert len(journal.append("s", large)) == 40

@@ -226,7 +226,7 @@ class Journal(Searching, Upkeep):
 
         Raises:
             SessionNotFoundError: there is no such session.
-            EntryNotFoundError: it has no entry `after` or `upto`.
+            EntryNotFoundError: it has no entry `upto`, or none `after` on the path.
             JournalDamagedError: a payload does not match its hash; names the entry.
         """
         with self.read() as connection:

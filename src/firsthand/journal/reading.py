@@ -15,7 +15,7 @@ from .markers import markers_of
 from .rows import entry_from
 from .schema import entries, pins, segments, sessions
 from .sessions import meta_of, session_row
-from .tree import entries_at, keys_of, path_keys, scope_of
+from .tree import entries_at, keys_in, keys_of, path_keys, path_reach, scope_of
 
 __all__ = [
     "ExportParts",
@@ -76,12 +76,17 @@ def path_of(
 
     Raises:
         SessionNotFoundError: there is no such session.
-        EntryNotFoundError: it has no entry `upto` or `after`.
+        EntryNotFoundError: it has no entry `upto`, or none `after` on that path.
     """
     session = session_row(connection, session_id)
     leaf = session.leaf if upto is None else place_in(connection, session_id, upto)[1].n
-    behind = None if after is None else place_in(connection, session_id, after)[1].n
-    return session, path_keys(connection, leaf, behind)
+    if after is None:
+        return session, path_keys(connection, leaf)
+    place = place_in(connection, session_id, after)[1]
+    reaches = path_reach(connection, leaf)
+    if not any(reach.segment == place.segment and place.n <= reach.cut for reach in reaches):
+        raise EntryNotFoundError(f"entry {after!r} does not lie on that path of session {session_id!r}")
+    return session, keys_in(connection, reaches, place.n)
 
 
 def entry(connection: Connection, entry_id: str) -> Entry:

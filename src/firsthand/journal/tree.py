@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, select, text
+from sqlalchemy import Connection, Row, bindparam, func, select, text
 
 from ..transcript import Entry
 from .rows import entry_from
@@ -74,28 +74,30 @@ def path_reach(connection: Connection, leaf: int | None) -> tuple[Reach, ...]:
     return tuple(reversed(steps))
 
 
-def keys_in(connection: Connection, reaches: Iterable[Reach]) -> list[int]:
-    """The keys of all entries in these parts of segments, in order of arrival."""
+def keys_in(connection: Connection, reaches: Iterable[Reach], after: int = 0) -> list[int]:
+    """The keys of all entries in these parts of segments, in order of arrival; only those above `after`."""
     keys: list[int] = []
     for segment, cut in reaches:
-        keys.extend(connection.scalars(_KEYS, {"segment": segment, "cut": cut}))
+        if cut > after:
+            keys.extend(connection.scalars(_KEYS, {"segment": segment, "cut": cut, "after": after}))
     keys.sort()
     return keys
 
 
 _KEYS = (
     select(entries.c.n)
-    .where(and_(entries.c.segment == bindparam("segment"), entries.c.n <= bindparam("cut")))
+    .where(
+        entries.c.segment == bindparam("segment"),
+        entries.c.n <= bindparam("cut"),
+        entries.c.n > bindparam("after"),
+    )
     .order_by(entries.c.n)
 )
 
 
-def path_keys(connection: Connection, leaf: int | None, after: int | None = None) -> list[int]:
-    """The keys on the path to `leaf`, root first; only those behind key `after` when it is given."""
-    reaches = path_reach(connection, leaf)
-    if after is None:
-        return keys_in(connection, reaches)
-    return [key for key in keys_in(connection, (r for r in reaches if r.cut > after)) if key > after]
+def path_keys(connection: Connection, leaf: int | None) -> list[int]:
+    """The keys on the path to `leaf`, root first."""
+    return keys_in(connection, path_reach(connection, leaf))
 
 
 def scope_of(connection: Connection, session: int, base: int | None) -> Scope:
