@@ -5,25 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from ..budget import Budget
 from ..codec import compact_json, encode
 from ..errors import CompactionRefusedError, ConfigError
-from ..projection.fates import FATES, KINDS, block_kind, fates
-from ..projection.plan import Fate, Plan
-from ..projection.report import Counts, Report
-from ..quick import compact_view
 from ..strategies import DEFAULT_STRATEGY, strategy_by_name
-from ..strategies.contract import CompactionRequest, Strategy
-from ..summary.model import HttpModel
 from ..tokens import Counter, block_cost, counter_by_name, counter_for_model
 from ..transcript import Entry, Transcript, View
 from .output import stderr, stdout_json, table, write_bytes
 from .source import JournalOption, session_source
+
+if TYPE_CHECKING:
+    from ..projection.plan import Fate, Plan
+    from ..projection.report import Counts, Report
+    from ..strategies.contract import Strategy
+    from ..summary.model import HttpModel
 
 __all__ = ["register"]
 
@@ -92,6 +91,10 @@ def compact(
             settings["counter"] = counter_by_name(counter)
         _install(source, settings, instructions, as_json, journal)
         return
+    from ..budget import Budget
+    from ..quick import compact_view
+    from ..strategies.contract import CompactionRequest
+
     if as_json and to is not None and out is None:
         raise ConfigError("--json and --to both want stdout; give --out FILE for the messages")
     transcript, view, where = session_source(source, journal, session, format_name)
@@ -158,6 +161,8 @@ def _session_strategy(name: str, pairs: Iterable[str], summary: bool) -> Strateg
 def _summariser(url: str | None, model: str) -> HttpModel:
     if url is None:
         raise ConfigError("--summary needs the endpoint of a model: --model-url URL, or FIRSTHAND_MODEL_URL")
+    from ..summary.model import HttpModel
+
     return HttpModel(url, model=model, key=os.environ.get("FIRSTHAND_MODEL_KEY"))
 
 
@@ -239,6 +244,8 @@ def _written(shown: tuple[Entry, ...], wire: str) -> Iterable[bytes]:
 
 
 def _explained(view: View, plan: Plan | None, counter: Counter) -> Iterable[dict[str, object]]:
+    from ..projection.fates import block_kind, fates
+
     for found in fates(view, plan):
         yield {
             "entry": found.entry.id,
@@ -257,6 +264,8 @@ def _headline(report: Report) -> str:
 
 
 def _print_report(transcript: Transcript, report: Report, where: str) -> None:
+    from ..projection.fates import FATES, KINDS
+
     typer.echo(
         f"Session {transcript.id} ({transcript.format}"
         + (f", {transcript.model}" if transcript.model else "")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from ..codec import to_utf8
-from ..journal import Journal
 from .output import stderr, stdout_json, write_bytes
 from .source import JournalOption
 
@@ -55,6 +54,8 @@ def search(
     }
     if kind:
         filters["kinds"] = kind
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         if session is not None:
             filters["session"] = store.session(session).id
@@ -93,6 +94,7 @@ def get(
 ) -> None:
     """Print an entry's readable text exactly as it was stored: nothing added, nothing cut."""
     from ..formats.wire.text import as_text
+    from ..journal import Journal
 
     with Journal.open(journal) as store:
         if context:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..checkpoint import CheckpointStore, Operation, resolve
 from ..errors import ConfigError
-from ..journal import Journal
-from ..strategies import is_current
 from .output import stdout_json, table
 from .source import JournalOption
+
+if TYPE_CHECKING:
+    from ..checkpoint import Operation
+    from ..journal import Journal
 
 __all__ = ["register"]
 
@@ -35,6 +36,8 @@ def register(app: typer.Typer) -> None:
 
 def status(session: SessionArgument, as_json: JsonOption = False, journal: JournalOption = None) -> None:
     """Show a session's size, the checkpoint in force, and the receipts of its compactions."""
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         found = _status(store, session)
     if as_json:
@@ -50,6 +53,8 @@ def watch(
     journal: JournalOption = None,
 ) -> None:
     """Print a line whenever a session grows or a compaction starts or ends."""
+    from ..journal import Journal
+
     end = time.monotonic() + seconds if seconds else None
     last: dict[str, Any] = {}
     with Journal.open(journal) as store:
@@ -70,6 +75,9 @@ def watch(
 
 def undo(session: SessionArgument, as_json: JsonOption = False, journal: JournalOption = None) -> None:
     """Take a session's newest checkpoint back: the one before it, or the whole history, is shown again."""
+    from ..checkpoint import CheckpointStore
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         undone = CheckpointStore(store, store.session(session).id).undo()
     if as_json:
@@ -91,6 +99,9 @@ def resolve_operation(
         raise ConfigError(
             "say what became of it: --failed (nothing was committed; a committed one would be 'completed')"
         )
+    from ..checkpoint import resolve
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         found = resolve(store, operation)
     if as_json:
@@ -100,6 +111,9 @@ def resolve_operation(
 
 
 def _status(store: Journal, session: str) -> dict[str, Any]:
+    from ..checkpoint import CheckpointStore
+    from ..strategies import is_current
+
     info = store.session(session)
     checkpoints = CheckpointStore(store, info.id)
     checkpoint = checkpoints.newest(is_current)

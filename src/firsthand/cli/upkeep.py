@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import ConfigError
-from ..formats.scan import Found, scan
-from ..journal import Journal
 from .output import stdout_json, table
 from .source import JournalOption
+
+if TYPE_CHECKING:
+    from ..formats.scan import Found
 
 __all__ = ["found_sessions", "register"]
 
@@ -30,6 +31,8 @@ def register(app: typer.Typer) -> None:
 
 def found_sessions(projects: Iterable[Path] = ()) -> list[Found]:
     """The sessions that agents keep in this person's home, the newest first."""
+    from ..formats.scan import scan
+
     found = scan(Path.home(), os.environ, projects=projects)
     return sorted(found, key=lambda one: one.modified.timestamp() if one.modified else 0.0, reverse=True)
 
@@ -42,6 +45,8 @@ def scan_home(
     journal: JournalOption = None,
 ) -> None:
     """List the sessions that agents keep in your home, and whether the journal has them. `firsthand import --scan` takes them in."""
+    from ..journal import Journal
+
     found = found_sessions(project or ())
     with Journal.open(journal) as store:
         known = {info.id for info in store.sessions()}
@@ -81,6 +86,8 @@ def delete(
     """Delete a session for good. Entries that another session needs stay; everything else is overwritten."""
     if (session is None) == (older_than is None):
         raise ConfigError("name a session, or give --older-than DATE")
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         if not yes:
             names = store.silent_since(older_than or "") if session is None else [store.session(session).id]
@@ -105,11 +112,15 @@ def backup(
     journal: JournalOption = None,
 ) -> None:
     """Copy the journal to a new file while others go on writing."""
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         typer.echo(f"{store.path} copied to {store.backup(path)}")
 
 
 def reindex(journal: JournalOption = None) -> None:
     """Make the search index anew from the entries."""
+    from ..journal import Journal
+
     with Journal.open(journal) as store:
         typer.echo(f"{store.rebuild_index():,} entries indexed")
