@@ -16,7 +16,8 @@ __all__ = ["PASSAGE_LINES", "HomeWords", "Passages", "home_words"]
 PASSAGE_LINES = 5
 """Consecutive lines of one message that a passage may have."""
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+# Whole tokens of letters only: the `stub` in `tests/stub_server.py` is no word of its own.
+_WORD = re.compile(r"(?<!\w)(?<!\w[-./])(?<!\w::)[^\W\d_]{3,}(?!\w|[-./]\w|::\w)")
 _STOP_WORDS = """
     about after all also and any are because been before being but can could did does doing done each for from get
     had has have here how into its just let like may more most not now off one only other our out over own same

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from conftest import shared
+from typer.testing import CliRunner
+
+from firsthand.cli.lab_run import register
+from firsthand.codec import encode
+from firsthand.errors import ConfigError
+from firsthand.formats import read_sessions
+from firsthand.formats.wire import wire_by_name
+from firsthand.lab.results import Cache, Row, as_csv, scores
+from firsthand.lab.runner import Origin, Setup, run
+from firsthand.lab.summarisers import CAP, extract
+from firsthand.lab.survival import survive
+from firsthand.strategies import strategy_by_name
+from firsthand.testing.builders import call, filler, result, said, session, user
+from firsthand.tokens import EstimateCounter, O200kCounter
+
+STRATEGIES = ("futureos-deterministic", "opencode-v1")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    turns = []
+    for number in range(1, 31):
+        turns += [
+            user(f"Look at src/mod_{number}.py. Never touch port {5000 + number}."),
+            said(f"I read src/mod_{number}.py for task-{number:02d}b.", call("read", path=f"src/mod_{number}.py")),
+            result(f"c{number}", f"retry_limit_{number} = {number * 111}\n{filler(1_000, f'log{number:03d}')}"),
+            said(f"The limit retry_limit_{max(1, number - 12)} stays."),
+        ]
+    path = tmp_path / "session.json"
+    path.write_bytes(encode(wire_by_name("openai-chat").write(session(*turns)).messages))
+    return path
+
+
+def measured(file: Path, cache: Cache, **changes: object) -> list[Row]:
+    return run([Origin(str(file))], Setup(STRATEGIES, **changes), cache, workers=1)  # type: ignore[arg-type]
+
+
+def key(row: Row) -> tuple[object, ...]:
+    return (row.session, row.boundary, row.strategy, row.target, row.summariser, row.exam, row.reader, row.source)
+
+
+def test_one_row_per_measurement_and_source(file: Path) -> None:
+    rows = measured(file, Cache(None))
+    assert len({key(row) for row in rows}) == len(rows)
+    assert {row.strategy for row in rows} == set(STRATEGIES)
+    assert {(row.strategy, row.summariser) for row in rows} == {
+        ("futureos-deterministic", "-"), ("opencode-v1", "none"), ("opencode-v1", "extractive"),
+    }  # fmt: skip
+    assert {row.boundary for row in rows} == {"40%", "70%", "90%", "100%"}
+    assert {row.exam for row in rows if row.boundary in ("90%", "100%")} >= {"continuation", "recognition"}
+    assert all(row.exam == "continuation" for row in rows if row.boundary == "90%")
+    assert not any(row.exam == "continuation" for row in rows if row.boundary == "100%")
+    assert all(0 <= row.hits <= row.of and row.values <= row.of for row in rows)
+    kept = {
+        row.strategy: row.hits / row.of for row in rows if row.exam == "constraints" and row.summariser != "extractive"
+    }
+    assert kept["futureos-deterministic"] == 1  # user text is whole
+
+
+def test_an_interrupted_run_goes_on(file: Path, tmp_path: Path) -> None:
+    store = tmp_path / "cache.jsonl"
+    rows = measured(file, Cache(store))
+    lines = store.read_bytes().splitlines(keepends=True)
+    store.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    seen: list[tuple[int, int]] = []
+    again = run(
+        [Origin(str(file))],
+        Setup(STRATEGIES),
+        Cache(store),
+        workers=1,
+        progress=lambda done, of: seen.append((done, of)),
+    )
+    assert seen[0][0] > 0  # what was finished was not measured again
+    strip = {"milliseconds"}
+    plain = [{name: getattr(row, name) for name in row.__struct_fields__ if name not in strip} for row in rows]
+    assert [{name: getattr(row, name) for name in row.__struct_fields__ if name not in strip} for row in again] == plain
+    assert as_csv(again).splitlines()[0].startswith("session,format,boundary")
+
+
+def test_targets(file: Path) -> None:
+    rows = measured(file, Cache(None), targets=(4_000, 8_000), exams=("recognition",), summarisers=("none",))
+    sizes = {row.target: row.tokens for row in rows}
+    assert {row.strategy for row in rows} == {"opencode-v1"}  # the other has no knob
+    assert sizes[4_000] < sizes[8_000]
+
+
+def test_two_processes_give_what_one_gives(file: Path) -> None:
+    setup = Setup(("futureos-deterministic",), exams=("recognition", "constraints"))
+    one = run([Origin(str(file))], setup, Cache(None), workers=1)
+    two = run([Origin(str(file))], setup, Cache(None), workers=2)
+    assert [(key(row), row.hits, row.of, row.tokens) for row in one] == [
+        (key(row), row.hits, row.of, row.tokens) for row in two
+    ]
+
+
+def test_few_questions_are_listed_and_not_judged(file: Path) -> None:
+    rows = measured(file, Cache(None), exams=("constraints", "published"), summarisers=("none",))
+    (few,) = [one for one in scores(rows, 10_000) if one.strategy == "opencode-v1" and one.exam == "constraints"]
+    assert (few.mean, few.sessions, few.listed) == (None, 0, 1)
+
+
+def test_command(file: Path, tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    base = [
+        "run",
+        str(file),
+        "--strategies",
+        "futureos-deterministic",
+        "--exams",
+        "recognition",
+        "--no-cache",
+        "--workers",
+        "1",
+    ]
+    found = CliRunner().invoke(app, [*base, "--json", "--csv", str(tmp_path / "rows.csv"), "--at", "70"])
+    assert found.exit_code == 0, found.output
+    rows = json.loads(found.stdout)
+    assert {row["boundary"] for row in rows} == {"70%"}
+    assert (tmp_path / "rows.csv").read_text().count("\n") == len(rows) + 1
+    printed = CliRunner().invoke(app, base)
+    assert "recognition (reader: literal)" in printed.stdout
+    for wrong in (["--at", "0"], ["--mode", "sometimes"], ["--exams", "none"], ["--target", "x"], ["--synthetic"]):
+        failed = CliRunner().invoke(app, [*base, *wrong])
+        assert isinstance(failed.exception, ConfigError), wrong
+
+
+def test_the_stand_in_quotes_and_keeps_its_cap() -> None:
+    counter = EstimateCounter()
+    messages = [f"line about src/mod_{number}.py and more words here" for number in range(500)]
+    text = extract(messages, 200, counter)
+    assert text
+    assert counter.count(text) <= 200
+    assert all(line in messages for line in text.splitlines())
+    assert text == extract(messages, 200, counter)
+    assert extract(["only plain words"], 200, counter) == ""
+    assert CAP == 2_000
+
+
+def test_survival_compares_with_the_plan_made_at_once(file: Path) -> None:
+    (transcript,) = read_sessions(file)
+    strategy = strategy_by_name("futureos-deterministic", from_originals=True)
+    rows = list(survive(transcript, strategy, 16_000, EstimateCounter(), after=(1, 2)))
+    assert "compaction 2" in {row.boundary for row in rows}
+    assert all(row.equal for row in rows)
+    assert all(row.mode == "replay" for row in rows)
+
+
+@pytest.mark.slow
+def test_a_real_session_gives_no_false_positive_in_what_was_only_quoted() -> None:
+    origin = Origin(str(shared("pi/preloop-omp-thinking.jsonl.gz")))
+    rows = run([origin], Setup(("futureos-deterministic",)), Cache(None), workers=1)
+    assert sum(row.of for row in rows if row.exam == "recognition") > 300
+    assert sum(row.false_positives for row in rows) == 0
+    assert {row.tokens for row in rows} <= set(range(1, 40_000))
+    assert O200kCounter().name == "o200k"
