@@ -310,13 +310,12 @@ def test_visible_cuts_in_the_middle_and_shows_it() -> None:
 # Recorded compactions of each real session: how many, entries before them, and whether they can be read.
 RECORDED = {
     "claude-code/entire-cli-compact3.jsonl.gz": ([116, 276, 472], True),
-    "claude-code/entirecontext-korean.jsonl.gz": (None, True),
+    "claude-code/entirecontext-korean.jsonl.gz": ([155, 349], True),
     "claude-code/flutter-image-compact4.jsonl.gz": ([225, 353, 549, 771], True),
     "codex/mise-compact3.jsonl.gz": ([564, 1177, 1572], False),
     "codex/hk-compact2.jsonl.gz": ([378, 959], False),
     "pi/pi-before-compaction.jsonl.gz": ([354, 622], True),
 }
-NUMBERS = {"claude-code/entirecontext-korean.jsonl.gz": 2}
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -325,9 +324,7 @@ def test_each_recorded_compaction_is_found(name: str) -> None:
     (transcript,) = read_sessions(shared(name))
     positions = transcript.view().positions
     found = [positions[marker.after] + 1 for marker in markers_of(transcript) if marker.after]
-    assert found == sorted(found)
-    assert len(found) == NUMBERS.get(name, len(found))
-    assert places is None or found == places
+    assert found == places
     assert all(marker.readable is readable for marker in transcript.markers)
 
 
@@ -412,6 +409,7 @@ def test_without_files_the_newest_sessions_are_audited(run: Callable[..., Done],
     terminal = run("--counter", "estimate").out
     assert "worker-7f3a91" in terminal
     assert "compaction 1 of 1" in terminal
+    assert "Kept whole: user 0 of 1 (ours 1) · assistant 1 of 1 (ours 1)" in terminal
 
 
 def test_a_session_without_compactions_and_one_that_is_none(run: Callable[..., Done], tmp_path: Path) -> None:

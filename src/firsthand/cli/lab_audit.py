@@ -16,8 +16,6 @@ from .output import stderr, stdout_json, table, write_bytes
 
 if TYPE_CHECKING:
     from ..lab.audit_rows import Audit
-    from ..lab.inputs import Source
-    from ..tokens import Counter
 
 __all__ = ["register"]
 
@@ -60,8 +58,13 @@ def audit(
     if not chosen:
         stderr("no sessions found where clients keep them (`firsthand scan` says where it looks); name session files")
         raise typer.Exit(1)
-    sources = list(read_sources(chosen, format_name))
-    rows = _rows(sources, used, strategy)
+    from ..lab.audit import audit as audited
+
+    rows: list[Audit] = []
+    sessions = 0
+    for source in read_sources(chosen, format_name):
+        sessions += 1
+        rows += audited(source.transcript, used, source=source.label, strategy=strategy)
     command = shlex.join(
         ["firsthand", "lab", "audit", *map(str, chosen)]
         + (["--strategy", strategy] if strategy != DEFAULT_STRATEGY else [])
@@ -72,25 +75,14 @@ def audit(
         from ..lab.audit_report import html_page
 
         page = html_page(
-            rows, command=f"{command} --html {shlex.quote(str(html))}", version=__version__, sessions=len(sources)
+            rows, command=f"{command} --html {shlex.quote(str(html))}", version=__version__, sessions=sessions
         )
         write_bytes(html, [page.encode("utf-8", "replace")])
         stderr(f"page: {html}")
     if as_json:
         stdout_json([_json_row(row) for row in rows])
         return
-    _print(rows, len(sources), command)
-
-
-def _rows(sources: Sequence[Source], counter: Counter, strategy: str) -> list[Audit]:
-    from ..lab.audit import audit as audited
-    from .output import progress
-
-    rows: list[Audit] = []
-    with progress(sources, "auditing") as shown:
-        for source in shown:
-            rows += audited(source.transcript, counter, source=source.label, strategy=strategy)
-    return rows
+    _print(rows, sessions, command)
 
 
 def _json_row(row: Audit) -> dict[str, Any]:
@@ -128,7 +120,7 @@ def _print(rows: Sequence[Audit], sessions: int, command: str) -> None:
 
 
 def _print_row(row: Audit) -> None:
-    from ..lab.audit_report import by_interest, headline, kept_in_words, lesson, used_in_words
+    from ..lab.audit_report import by_interest, headline, kept_in_words, lesson, used_in_words, wholes_in_words
     from ..lab.visible import visible
 
     typer.echo(f"\n{visible(row.source or row.session, 80)} · {headline(row)}\n")
@@ -138,6 +130,7 @@ def _print_row(row: Audit) -> None:
     _print_bars(row)
     typer.echo(used_in_words(row))
     typer.echo(lesson(row))
+    typer.echo(wholes_in_words(row))
     missed = by_interest(row.missed)
     if missed:
         table(

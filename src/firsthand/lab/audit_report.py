@@ -30,6 +30,7 @@ __all__ = [
     "lesson",
     "rules",
     "used_in_words",
+    "wholes_in_words",
 ]
 
 LEAST_ASKED = 40
@@ -131,6 +132,17 @@ def lesson(row: Audit) -> str:
         else "no used value, since there was none"
     )
     return f"{ours.strategy}, {size}, would have shown {compared}, without a model call."
+
+
+def wholes_in_words(row: Audit) -> str:
+    """How many originals of each kind stood whole in what was shown next, by the client and by ours, on one line."""
+    ours = {kind: sums.kept_blocks for kind, sums in row.ours.kinds.items()}
+    kinds = [
+        f"{kind} {sums.kept_blocks:,} of {sums.blocks:,} (ours {ours.get(kind, 0):,})"
+        for kind, sums in row.kinds.items()
+    ]
+    values = f"values that can still be read: {row.values_kept:,} of {row.values:,} (ours {row.ours.values_kept:,})"
+    return f"Kept whole: {' · '.join(kinds)}; {values}."
 
 
 def bars(row: Audit) -> tuple[Bar, ...]:
