@@ -35,7 +35,7 @@ from firsthand.testing.builders import (
     user,
     view,
 )
-from firsthand.tokens import EstimateCounter, total_cost
+from firsthand.tokens import EstimateCounter, counter_for_model, total_cost
 from firsthand.transcript import Text, View
 
 strategy = FutureosDeterministic()
@@ -484,3 +484,13 @@ def test_the_summarised_index_is_larger_on_large_windows_and_smaller_on_small_on
         rows[window] = (len(rules.indexed), len(summed.indexed))
     assert rows[1_000_000][1] > rows[1_000_000][0]
     assert rows[30_000][1] < rows[30_000][0]
+
+
+@pytest.mark.parametrize("window", [2_000, 2_400, 3_000])
+def test_a_window_too_small_for_a_summary_gets_the_rules(window: int) -> None:
+    history = view(user("go"), *loop(6, 300))
+    limits = Budget.of(window, counter=counter_for_model(None))
+    plan = FutureosSummarized().plan(history, limits, MANUAL)
+    assert isinstance(plan, Plan)
+    assert plan.strategy == "futureos-deterministic"
+    assert "evidence index has" in plan.notes["fallback"]

@@ -148,7 +148,9 @@ class FutureosSummarized(FutureosDeterministic):
             return prepared
         index = _index(view, budget, request, prepared, summary_reserve=reserve)
         if isinstance(index, Refused):
-            return index
+            # In a small window summary and index together may not fit where the index alone does.
+            rules = super().plan(view, budget, request, previous, None, occupancy)
+            return _fallen_back(rules, index.message) if isinstance(rules, Plan) else rules
         if reserve and summaries is None:
             return NeedsSummary((self._request(view, budget, request, previous, reserve),))
         summary = (summaries or {}).get("handoff", Summary(failure="no summary was asked for"))
@@ -163,12 +165,7 @@ class FutureosSummarized(FutureosDeterministic):
         fallback = _finished(self, view, budget, request, prepared, index, None)
         if isinstance(fallback, Refused):
             return fallback
-        return msgspec.structs.replace(
-            fallback,
-            strategy=FutureosDeterministic.name,
-            version=FutureosDeterministic.version,
-            notes={**fallback.notes, "fallback": failure},
-        )
+        return _fallen_back(fallback, failure)
 
     def shrink(self, request: SummaryRequest) -> SummaryRequest | None:
         """The first two messages and the newer half of the rest; nothing when there is no half left (5.2, SU-09)."""
@@ -201,6 +198,16 @@ class FutureosSummarized(FutureosDeterministic):
         )
 
 
+def _fallen_back(plan: Plan, reason: str) -> Plan:
+    """A plan of the rules alone, under their name, with the reason."""
+    return msgspec.structs.replace(
+        plan,
+        strategy=FutureosDeterministic.name,
+        version=FutureosDeterministic.version,
+        notes={**plan.notes, "fallback": reason},
+    )
+
+
 def _fitted(items: tuple[Item, ...], costs: list[int], room: int) -> tuple[Item, ...]:
     """All messages when they fit, else the first two and the longest suffix that fits with them (futureos.md 5.2)."""
     if sum(costs) <= room:
@@ -230,7 +237,8 @@ def _index(
     if (size := counter.count(start)) > room:
         return Refused(
             "budget-exceeded",
-            f"the start of the evidence index with the instructions takes {size:,} tokens and has {room:,}; shorten the instructions",
+            f"the evidence index has {room:,} tokens in this window and its start takes {size:,}; "
+            + ("shorten the instructions" if request.instructions else "use a larger window"),
             {"instructions": size, "room": room},
         )
     return evidence_rows(candidates(covered), start, room, counter)
