@@ -109,7 +109,7 @@ def re_reads(
                 if not after and not block.is_error:
                     for target in what.read:
                         state.add(target, caller.id, text)
-                if after:
+                if after and not block.is_error:
                     written.update(what.written)
     return found
 

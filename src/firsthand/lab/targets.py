@@ -23,6 +23,7 @@ _PATHS = ("path", "file_path", "filePath", "notebook_path", "absolute_path", "ta
 _COMMANDS = ("command", "cmd", "script")
 _READS = re.compile(r"read|view|cat\b|open|fetch|glob|grep|search|find|list|\bls\b", re.I)
 _WRITES = re.compile(r"write|edit|patch|replace|create|insert|delete|remove", re.I)
+_CONTENT = frozenset({"content", "new_string", "newText", "new_str", "patch", "diff", "edits", "file_text"})
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+)$", re.M)
 # Scripts that call a shell: the command stands as a string in them.
 _SCRIPTED = re.compile(r"\b(?:cmd|command)\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)")
@@ -85,7 +86,9 @@ def touched(call: ToolCall, cwd: str | None = None) -> Touched:
             (value for value in arguments.values() if isinstance(value, str) and "*** Begin Patch" in value), ""
         )
         patched = tuple(_at(found.strip(), cwd) for found in _PATCHED.findall(text))
-        return Touched(written=patched or ((_at(path, cwd),) if path else ("*",)))
+        # A list of tasks is written too, but no file is.
+        unknown = ("*",) if _CONTENT & arguments.keys() else ()
+        return Touched(written=patched or ((_at(path, cwd),) if path else unknown))
     if not _READS.search(call.name):
         return Touched()
     url = arguments.get("url")
@@ -148,10 +151,11 @@ def _shell(command: str, cwd: str | None) -> Touched:
             cwd = _at(rest[0], cwd) if rest else cwd
             continue
         written += _outputs(words, cwd)
-        end = rest.index("|") if "|" in rest else len(rest)
-        seen = _seen(basename(first), rest[:end], words, cwd)
-        read += seen
-        written += _changed(basename(first), rest[:end], cwd)
+        for number, stage in enumerate(_stages([first, *rest])):
+            program = basename(stage[0])
+            # What stands behind a pipe sees what came through it, and no file of its own.
+            read += _seen(program, stage[1:], words, cwd) if number == 0 else []
+            written += _changed(program, stage[1:], cwd)
     return Touched(tuple(dict.fromkeys(read)), tuple(dict.fromkeys(written)))
 
 
@@ -175,6 +179,16 @@ def _pipelines(command: str) -> Iterator[list[str]]:
             pipeline.append(word)
     if pipeline:
         yield pipeline
+
+
+def _stages(words: list[str]) -> Iterator[list[str]]:
+    stage: list[str] = []
+    for word in [*words, "|"]:
+        if word != "|":
+            stage.append(word)
+        elif stage:
+            yield stage
+            stage = []
 
 
 def _without_variables(words: list[str]) -> list[str]:
