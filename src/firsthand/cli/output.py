@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..codec import encode
+from ..errors import ConfigError
 
 __all__ = ["progress", "stderr", "stdout_json", "table", "write_bytes"]
 
@@ -26,21 +27,37 @@ def stdout_json(value: Any) -> None:
 
 
 def write_bytes(out: Path | None, pieces: Iterable[bytes]) -> None:
-    """Writes to a file, or to stdout when there is none. The file appears whole or not at all."""
+    """Writes to a file, or to stdout when there is none. A file appears whole or not at all.
+
+    A link is followed, and what is no plain file (a device, a pipe) is written to, never replaced.
+
+    Raises:
+        ConfigError: `out` is a folder.
+    """
     if out is None:
-        for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+        _pour(sys.stdout.buffer, pieces)
         return
+    if out.is_dir():
+        raise ConfigError(f"{out} is a folder; name a file in it")
+    if out.exists() and not out.is_file():
+        with out.open("wb") as device:
+            _pour(device, pieces)
+        return
+    out = out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     partial = out.with_name(out.name + ".partial")
     try:
         with partial.open("wb") as file:
-            for piece in pieces:
-                file.write(piece)
+            _pour(file, pieces)
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _pour(file: BinaryIO, pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
+        file.write(piece)
+    file.flush()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
