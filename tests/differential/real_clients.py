@@ -17,7 +17,7 @@ import pytest
 from firsthand.testing.server import Answer, Received, Reply
 from firsthand.transcript import Usage
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that one step of a client may take."""
 
 _NOWHERE = "http://127.0.0.1:9"

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from firsthand.testing.server import Call, FakeServer, Received, Reply
 from real_clients import PATIENCE, Place, ScriptedModel, program, running, used
+
+from firsthand.testing.server import Call, FakeServer, Received, Reply
 
 RELEASES = ("0.171.0", "0.147.0")
 LIMIT = 180_000
