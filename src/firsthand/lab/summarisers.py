@@ -18,8 +18,8 @@ from ..strategies.contract import Summary, SummaryRequest
 from ..summary.request import summary_body
 from ..summary.validation import accepted
 from ..tokens import Counter
-from ..transcript import View
-from .values import reading
+from ..transcript import View, typed_text
+from .values import literal, reading
 
 __all__ = ["CAP", "NO_SUMMARY", "Summariser", "extract", "summariser"]
 
@@ -52,7 +52,7 @@ def summariser(name: str, counter: Counter, *, model: str = "") -> Summariser:
         return lambda request, view: Summary(NO_SUMMARY)
     if name == "extractive":
         return lambda request, view: Summary(
-            extract(_messages(request, view), min(CAP, request.max_output), counter) or NO_SUMMARY
+            extract(_messages(request, view), min(CAP, request.max_output), counter, _typed(view)) or NO_SUMMARY
         )
     return _by_model(name, counter, model)
 
@@ -86,13 +86,18 @@ def _as_plan(request: SummaryRequest, view: View) -> Plan:
     )
 
 
-def extract(messages: Sequence[str], cap: int, counter: Counter) -> str:
+def _typed(view: View) -> list[str]:
+    return [literal(text) for entry in view.entries if entry.role == "user" for text in typed_text(entry)]
+
+
+def extract(messages: Sequence[str], cap: int, counter: Counter, typed: Sequence[str] = ()) -> str:
     """Lines of the messages, verbatim and in their order, that together name as much as `cap` tokens can.
 
-    A line is worth the terms that no chosen line has named: a term weighs more the more messages it recurs in and the later it was last seen. Lines
-    are chosen by worth for each token, greedily. The same messages and cap give the same text.
+    First a quarter of the cap goes to the newest lines that the person typed, as far as the messages hold them: a summary tells what is
+    wanted. For the rest, a line is worth the terms that no chosen line has named: a term weighs more the more messages it recurs in and the
+    later it was last seen. Lines are chosen by worth for each token, greedily. The same messages and cap give the same text.
     """
-    lines = list(_lines(messages))
+    lines = list(_lines(messages, every=bool(typed)))
     weights = _weights(messages)
     costs = [counter.count(line) + 1 for line, _ in lines]
     covered: set[str] = set()
@@ -100,10 +105,16 @@ def extract(messages: Sequence[str], cap: int, counter: Counter) -> str:
     def worth(number: int) -> int:
         return sum(weights[term] for term in lines[number][1] if term not in covered) * 1_000 // costs[number]
 
-    queue = [(-worth(number), number) for number in range(len(lines))]
-    heapq.heapify(queue)
+    wanted = {line for line, _ in _lines(typed, every=True)}
     chosen: list[int] = []
     room = cap
+    for number in reversed(range(len(lines))):
+        if lines[number][0] in wanted and costs[number] <= room - cap * 3 // 4:
+            chosen.append(number)
+            covered.update(lines[number][1])
+            room -= costs[number]
+    queue = [(-worth(number), number) for number in range(len(lines)) if lines[number][1]]
+    heapq.heapify(queue)
     while queue:
         stale, number = heapq.heappop(queue)
         if costs[number] > room:
@@ -118,10 +129,14 @@ def extract(messages: Sequence[str], cap: int, counter: Counter) -> str:
         covered.update(lines[number][1])
         room -= costs[number]
     text = "\n".join(lines[number][0] for number in sorted(chosen))
-    return text if counter.count(text) <= cap else ""
+    while counter.count(text) > cap:
+        # Lines joined can take a token more than lines alone; the last chosen was worth the least.
+        chosen.pop()
+        text = "\n".join(lines[number][0] for number in sorted(chosen))
+    return text
 
 
-def _lines(messages: Iterable[str]) -> Iterable[tuple[str, frozenset[str]]]:
+def _lines(messages: Iterable[str], *, every: bool) -> Iterable[tuple[str, frozenset[str]]]:
     seen: set[str] = set()
     for message in messages:
         for whole in message.splitlines():
@@ -131,7 +146,7 @@ def _lines(messages: Iterable[str]) -> Iterable[tuple[str, frozenset[str]]]:
                     continue
                 seen.add(line)
                 terms = _terms(line)
-                if terms:
+                if terms or every:
                     yield line, terms
 
 
