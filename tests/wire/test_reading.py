@@ -349,3 +349,20 @@ def test_a_result_of_another_source_answers_an_own_call() -> None:
         {"type": "function_call", "call_id": "c", "name": "shell", "arguments": '{"commands":["ls"]}'},
         {"type": "function_call_output", "call_id": "c", "output": "[unknown]"},
     ]
+
+
+def test_an_item_whose_reasoning_was_left_out_loses_its_id() -> None:
+    """The provider looks an item up by its id and refuses one without the reasoning item that it knows before it."""
+    wire = wire_by_name("openai-responses")
+    thought = {"type": "reasoning", "id": "rs_1", "summary": []}
+    said_ = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]}
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"}
+    done = {"type": "function_call_output", "call_id": "c", "output": "x"}
+    items = [{"role": "user", "content": "a"}, thought, said_, call, done]
+    entries = wire.read(items)
+    bare = [{name: value for name, value in item.items() if name != "id"} for item in (said_, call)]
+    assert wire.write(entries).messages == items
+    assert wire.write(entries[1:]).messages == items[1:]
+    assert wire.write([entries[0], *entries[2:]]).messages == [items[0], *bare, done]
+    assert wire.write(entries[2:]).messages == [*bare, done]
+    assert wire.write([entries[0], entries[2]]).messages == [items[0], bare[0]]

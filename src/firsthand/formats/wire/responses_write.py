@@ -51,8 +51,11 @@ class _Writer:
 
     def items(self) -> list[Item]:
         made: list[tuple[Item, bool]] = []
+        torn = _torn(self._entries)
         for entry in self._entries:
-            produced = self._assistant(entry) if entry.role == "assistant" else self._other(entry)
+            produced: Iterable[Item] = self._assistant(entry) if entry.role == "assistant" else self._other(entry)
+            if entry.id in torn:
+                produced = (_unnamed(item) for item in produced)
             made += [(item, _own(entry) and entry.role == "assistant") for item in produced]
         out: list[Item] = []
         follower = False
@@ -137,6 +140,33 @@ class _Writer:
 
 def _own(entry: Entry) -> bool:
     return entry.wire == NAME
+
+
+def _torn(entries: Sequence[Entry]) -> set[str]:
+    """Entries of a response of this wire whose beginning is not there: what came directly before them was left out.
+
+    The provider keeps items by their ids, and refuses one whose reasoning item is missing. A run that begins with its reasoning is whole.
+    """
+    torn: set[str] = set()
+    before: Entry | None = None
+    in_torn = False
+    for entry in entries:
+        if entry.role != "assistant" or not _own(entry):
+            in_torn = False
+        elif before is None or before.role != "assistant" or not _own(before):
+            follows = entry.parent is None if before is None else entry.parent == before.id
+            in_torn = not follows and not any(isinstance(block, Reasoning) for block in entry.blocks[:1])
+        if in_torn:
+            torn.add(entry.id)
+        before = entry
+    return torn
+
+
+def _unnamed(item: Item) -> Item:
+    """The item without the provider's id, which makes it one of the client's own; the types that need their id keep it."""
+    if item.get("type", "message") not in ("message", "function_call", "custom_tool_call"):
+        return item
+    return {name: value for name, value in item.items() if name != "id"}
 
 
 def _output_kind(entry: Entry, call: ToolCall, answer: tuple[Entry, ToolResult] | None) -> str | None:
