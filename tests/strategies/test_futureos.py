@@ -486,7 +486,7 @@ def test_the_summarised_index_is_larger_on_large_windows_and_smaller_on_small_on
     assert rows[30_000][1] < rows[30_000][0]
 
 
-@pytest.mark.parametrize("window", [2_000, 2_400, 3_000])
+@pytest.mark.parametrize("window", [2_000, 2_400])
 def test_a_window_too_small_for_a_summary_gets_the_rules(window: int) -> None:
     history = view(user("go"), *loop(6, 300))
     limits = Budget.of(window, counter=counter_for_model(None))
