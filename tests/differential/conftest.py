@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from real_clients import TALLY
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -12,3 +13,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("differential"):
             item.add_marker(wanted)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for client in sorted({client for client, _ in TALLY}):
+        counts = ", ".join(f"{kind} {number}" for (who, kind), number in sorted(TALLY.items()) if who == client)
+        terminalreporter.write_line(f"{client}: {counts}")

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,10 @@ PATIENCE = 120.0
 
 _NOWHERE = "http://127.0.0.1:9"
 """A port that nobody listens at. Whatever a client wants from the outside ends there."""
+
+
+TALLY: Counter[tuple[str, str]] = Counter()
+"""How often what was compared, by client and kind; `conftest.py` prints it at the end."""
 
 
 def program(folder: str, path: str) -> Path:

@@ -70,8 +70,8 @@ class Verdict:
     differences: list[str] = field(default_factory=list)
     cut: int = 0
     """Messages that the client had cut."""
-    shown: int = 0
-    """Items that the client still showed."""
+    tries: int = 0
+    """Requests for a summary that were compared."""
 
 
 def judged(seen: Sequence[tuple[str, Received]], strategy: Strategy) -> list[Verdict]:
@@ -87,11 +87,12 @@ def judged(seen: Sequence[tuple[str, Received]], strategy: Strategy) -> list[Ver
         incoming = made.incoming if made.phase == "pre_turn" else []
         view = View(WIRE.read([*originals, *incoming]))
         request = CompactionRequest(trigger="manual", phase=made.phase)
-        verdict = Verdict(made.phase, shown=len(made.after))
+        verdict = Verdict(made.phase)
         plan = strategy.plan(view, ROOMY, request, previous)
         if isinstance(plan, NeedsSummary):
             asked = plan.requests[0]
             if asked.items and made.answer.raw is None:
+                verdict.tries = len(made.tries)
                 verdict.differences += _tries(strategy, view, asked, made, previous)
             plan = strategy.plan(view, ROOMY, request, previous, {asked.id: made.answer})
         assert isinstance(plan, Plan), plan

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from codex_client import LIMIT, RELEASES, Codex, codex, runs, says
 from codex_compared import Verdict, judged
-from real_clients import ScriptedModel, lines
+from real_clients import TALLY, ScriptedModel, lines
 
 from firsthand.strategies import strategy_by_name
 from firsthand.testing.server import Failure
@@ -28,8 +28,13 @@ PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAA
 
 def verdicts(release: str, model: ScriptedModel, name: str = "codex-local", **options: Any) -> list[Verdict]:
     found = judged(model.seen, strategy_by_name(name, follows=FOLLOWS[release], **options))
+    client = f"Codex {release} {name}"
     for verdict in found:
-        assert verdict.differences == []
+        TALLY[client, f"compactions {verdict.phase}"] += 1
+        TALLY[client, "compactions that differ"] += bool(verdict.differences)
+        TALLY[client, "messages cut"] += verdict.cut
+        TALLY[client, "requests for a summary"] += verdict.tries
+    assert [verdict.differences for verdict in found if verdict.differences] == []
     return found
 
 

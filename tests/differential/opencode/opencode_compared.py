@@ -25,7 +25,7 @@ from firsthand.projection.repair import repair
 from firsthand.strategies.contract import CompactionRequest, DueState, NeedsSummary, Strategy, Summary
 from firsthand.testing.server import Failure, Received, Reply
 from firsthand.tokens import EstimateCounter
-from firsthand.transcript import Entry, Marker, Text, Transcript, View, chained
+from firsthand.transcript import Entry, Marker, Text, Transcript, View
 
 WIRE = wire_by_name("openai-chat")
 
@@ -55,6 +55,8 @@ class Verdict:
     """Whether the tail begins inside a turn."""
     resurfaced: bool = False
     """Whether an older summary stands in the tail again."""
+    copied: bool = False
+    """Whether a message that is sent again stands there twice."""
 
 
 def stored(session: OpenCode) -> Transcript:
@@ -78,26 +80,31 @@ def compactions(seen: Sequence[tuple[str, Received]], record: Transcript) -> Ite
         yield Compaction(trigger, reported, got, got.answer.text, seen[number + 1][1].messages), marker
 
 
-def judged(session: OpenCode, record: Transcript, strategy: Strategy, *, copies: bool) -> list[Verdict]:
+def judged(session: OpenCode, record: Transcript, strategy: Strategy, *, defects: bool) -> list[Verdict]:
     """A verdict for each compaction of a run.
 
     Args:
         session: after the run.
         record: what the client stored.
         strategy: ours.
-        copies: whether messages that the client stored a second time, to send them again, count as messages; a journal has them once.
+        defects: whether `strategy` does what the client does by mistake. Otherwise three things are taken out of the client's requests before
+            they are compared: older summaries that stand in the tail again, the older summary that is then taken for the prior one, and the
+            copy of a message that is sent again. In a journal such a message stands once.
     """
     limits = Budget.of(session.window, session.output, counter=EstimateCounter())
     seen = session.model.seen
-    system = Entry(id="system", role="system", blocks=(Text(seen[0][1].messages[0]["content"], "injected"),))
+    system = seen[0][1].messages[0]
     verdicts: list[Verdict] = []
     previous: Plan | None = None
     summaries: list[str] = []
+    positions = {entry.id: position for position, entry in enumerate(record.entries)}
     for made, marker in compactions(seen, record):
-        entries = list(itertools.islice(record.entries, 1 + [entry.id for entry in record.entries].index(marker.after)))
-        if not copies:
-            entries = [entry for entry in entries if not (entry.extra or {}).get("replayed")]
-        view = View(chained([system, *entries]))
+        assert marker.after is not None
+        entries = record.entries[: positions[marker.after] + 1]
+        if not defects:
+            entries = tuple(entry for entry in entries if not (entry.extra or {}).get("replayed"))
+        # Through the wire, as a gateway sees the session.
+        view = View(WIRE.read([system, *WIRE.write(entries).messages]))
         summaries.append(made.answer)
         phase = "standalone" if made.trigger == "manual" else "mid_turn"
         request = CompactionRequest(trigger=made.trigger, phase=phase)  # type: ignore[arg-type]
@@ -106,7 +113,8 @@ def judged(session: OpenCode, record: Transcript, strategy: Strategy, *, copies:
         verdicts.append(verdict)
         decision = strategy.plan(view, limits, request, previous, None, occupancy)
         assert isinstance(decision, NeedsSummary), decision
-        verdict.differences += _request(decision.requests[0], made.asked)
+        stale = not defects and len(verdicts) > 1 and verdicts[-2].resurfaced
+        verdict.differences += _request(decision.requests[0], made.asked, ("conversation",) if stale else _TAGS)
         answers = {decision.requests[0].id: Summary(made.answer)}
         plan = strategy.plan(view, limits, request, previous, answers, occupancy)
         assert isinstance(plan, Plan), plan
@@ -116,11 +124,15 @@ def judged(session: OpenCode, record: Transcript, strategy: Strategy, *, copies:
         ]
         ours = WIRE.write(repair([*project(view, plan), *follow_up]).entries).messages
         theirs = made.after[:-1] if made.trigger == "manual" else made.after
-        told = _told(theirs, summaries, record, follow=bool(follow_up))
-        verdict.differences += _differences(_told(ours, summaries, None, follow=bool(follow_up)), told)
+        told = _told(theirs, summaries, record, follow=made.trigger != "manual" and "replayed" not in plan.notes)
         verdict.tail = len(theirs) - 3 - (made.trigger != "manual")
         verdict.split = len(told) > 3 and told[3][0] == "assistant"
         verdict.resurfaced = sum(item[1] == "[question]" for item in told) > 1
+        verdict.copied = made.trigger == "provider_context_limit" and told.count(told[-1]) > 1
+        if not defects:
+            told = _mended(told, summaries)
+        mine = _told(ours, summaries, None, follow=bool(follow_up) and "replayed" not in plan.notes)
+        verdict.differences += _differences(mine, told)
         previous = plan
     return verdicts
 
@@ -139,9 +151,12 @@ def untimely(session: OpenCode, strategy: Strategy) -> list[str]:
     return found
 
 
-def _request(ours: Any, asked: Received) -> Iterator[str]:
+_TAGS = ("conversation", "prior-summary")
+
+
+def _request(ours: Any, asked: Received, tags: Sequence[str]) -> Iterator[str]:
     theirs = asked.messages[-1]["content"]
-    for tag in ("conversation", "prior-summary"):
+    for tag in tags:
         mine, other = _inside(tag, ours.instruction), _inside(tag, theirs)
         if mine != other:
             at = len(_common(mine, other))
@@ -185,6 +200,18 @@ def _told(messages: Sequence[Any], summaries: Sequence[str], record: Transcript 
         assert record is None or any(last[1] == text for text in _synthetic(record)), "no message that asks to go on"
         told[-1] = (last[0], "[continue]")
     return told
+
+
+def _mended(told: list[Any], summaries: Sequence[str]) -> list[Any]:
+    """The client's messages without older summaries, and with the message that is sent again only where it is sent."""
+    out = []
+    for number, item in enumerate(told):
+        answer = told[number + 1][1] if item[1] == "[question]" else item[1]
+        if item[0] not in ("user", "assistant") or answer not in summaries[:-1]:
+            out.append(item)
+    if out[-1][0] == "user" and out.count(out[-1]) > 1:
+        del out[out.index(out[-1]) : -1]
+    return out
 
 
 def _synthetic(record: Transcript) -> Iterator[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opencode_client import OpenCode, opencode, runs, says
+from opencode_client import RELEASE, OpenCode, opencode, runs, says
 from opencode_compared import Verdict, judged, stored, untimely
-from real_clients import lines
+from real_clients import TALLY, lines
 
 from firsthand.strategies import strategy_by_name
 from firsthand.testing.server import Failure
@@ -19,17 +19,18 @@ pytestmark = pytest.mark.differential
 OVERFLOW = Failure("overflow")
 
 
-def verdicts(session: OpenCode, *, defects: bool = True, **options: Any) -> list[Verdict]:
+def agreed(session: OpenCode, *, defects: bool = True, **options: Any) -> list[Verdict]:
     """Without `defects`, the strategy as it is by default, which leaves out what the client does by mistake."""
     strategy = strategy_by_name("opencode-v1", strict_bugs=defects, **options)
-    assert untimely(session, strategy) == []
-    return judged(session, stored(session), strategy, copies=defects)
-
-
-def agreed(session: OpenCode, **options: Any) -> list[Verdict]:
-    found = verdicts(session, **options)
+    found = judged(session, stored(session), strategy, defects=defects)
+    client = f"OpenCode {RELEASE} opencode-v1 {'with' if defects else 'without'} its defects"
     for verdict in found:
-        assert verdict.differences == []
+        TALLY[client, f"compactions {verdict.trigger}"] += 1
+        TALLY[client, "compactions that differ"] += bool(verdict.differences)
+        TALLY[client, "turns split"] += verdict.split
+        TALLY[client, "older summaries shown again"] += verdict.resurfaced
+    assert [verdict.differences for verdict in found if verdict.differences] == []
+    assert untimely(session, strategy) == []
     return found
 
 
@@ -68,7 +69,7 @@ def test_a_split_turn(tmp_path: Path) -> None:
             assert [verdict.tail for verdict in found] == [10, 9]
 
 
-@pytest.mark.parametrize(("last", "tail"), [(15_077, 4), (15_078, 3)])
+@pytest.mark.parametrize(("last", "tail"), [(15_071, 4), (15_072, 3)])
 def test_the_edge_of_the_tail_s_budget(last: int, tail: int, tmp_path: Path) -> None:
     with opencode(tmp_path, window=68_000) as session:
         session.model.summaries.append(says("SUMMARY-0"))
@@ -92,11 +93,8 @@ def test_a_second_tail_reaches_back_before_the_first_summary(tmp_path: Path) -> 
         session.turn(lines("P4", 12_000), says(lines("A4", 50_000)))
         session.compact()
         session.turn("last", says("the end"))
-        assert [verdict.resurfaced for verdict in agreed(session)] == [False, True, False]
-        # By default the older pair is left out; everything else is the same.
-        first, second, third = verdicts(session, defects=False)
-        assert (first.differences, third.differences) == ([], [])
-        assert len(second.differences) == 3
+        for defects in (True, False):
+            assert [verdict.resurfaced for verdict in agreed(session, defects=defects)] == [False, True, False]
 
 
 def test_a_refused_request(tmp_path: Path) -> None:
@@ -117,10 +115,9 @@ def test_a_refused_request_with_a_tail(tmp_path: Path) -> None:
             session.turn(lines(f"P{number}", 12_000), says(lines(f"A{number}", 12_000)))
         session.turn("fourth", runs("B", 50, text="looks"), OVERFLOW, says("after the replay"))
         session.turn("last", says("the end"))
-        [verdict] = agreed(session)
-        assert verdict.trigger == "provider_context_limit"
-        [other] = verdicts(session, defects=False)
-        assert other.differences != []
+        for defects in (True, False):
+            [verdict] = agreed(session, defects=defects)
+            assert (verdict.trigger, verdict.copied) == ("provider_context_limit", True)
 
 
 def test_the_first_request_is_refused(tmp_path: Path) -> None:
@@ -137,7 +134,8 @@ def test_a_long_session(seed: int, window: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     with opencode(tmp_path, window=window) as session:
         order = wander(chance, session)
-        assert [verdict.trigger for verdict in agreed(session)] == order
+        for defects in (True, False):
+            assert [verdict.trigger for verdict in agreed(session, defects=defects)] == order
 
 
 def wander(chance: random.Random, session: OpenCode) -> list[str]:
