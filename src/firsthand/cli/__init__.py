@@ -7,6 +7,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Entry point of the `firsthand` command."""
-    from .app import run
-
+    try:
+        from .app import run
+    except KeyboardInterrupt:
+        # Interrupted before there was anything to interrupt.
+        raise SystemExit(130) from None
     run()

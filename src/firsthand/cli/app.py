@@ -21,6 +21,9 @@ __all__ = ["EXIT_DAMAGED", "EXIT_ERROR", "EXIT_REFUSED", "app", "run"]
 EXIT_ERROR = 1
 EXIT_REFUSED = 3
 EXIT_DAMAGED = 4
+EXIT_INTERRUPTED = 130
+
+_INTERRUPTED = "interrupted; what was committed before is safe"
 
 app = typer.Typer(
     name="firsthand",
@@ -56,6 +59,10 @@ def run() -> None:
     """Runs a command; every error that firsthand raises on purpose becomes one clear line and an exit code."""
     try:
         app()
+    except SystemExit as end:
+        if end.code == EXIT_INTERRUPTED:
+            stderr(_INTERRUPTED)
+        raise
     except CompactionRefusedError as error:
         stderr(f"refused ({error.reason}): {error}")
         sys.exit(EXIT_REFUSED)
@@ -70,5 +77,5 @@ def run() -> None:
         stderr(f"error: {error.filename or ''}{': ' if error.filename else ''}{error.strerror or error}")
         sys.exit(EXIT_ERROR)
     except KeyboardInterrupt:
-        stderr("interrupted; what was committed before is safe")
-        sys.exit(130)
+        stderr(_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)

@@ -83,6 +83,19 @@ def compact(
     A key for the model is taken from FIRSTHAND_MODEL_KEY.
     """
     if summary or commit:
+        given = {
+            "--to": to,
+            "--out": out,
+            "--if-due": if_due,
+            "--explain": explain,
+            "--session": session,
+            "--format": format_name,
+        }
+        unheard = [name for name, value in given.items() if value] + (["--profile"] if profile != "product" else [])
+        if unheard:
+            raise ConfigError(
+                f"--commit and --summary take no {', '.join(unheard)}; run `compact` again afterwards to see what is shown"
+            )
         settings: dict[str, Any] = {"window": window, "output_ceiling": output_ceiling, "target": target, "auto": False}
         settings["strategy"] = _session_strategy(strategy, option or [], summary)
         if summary:
@@ -280,12 +293,15 @@ def _print_report(transcript: Transcript, report: Report, where: str) -> None:
             f"Covered {report.entries['covered']:,} entries, of which {report.entries['kept']:,} stay as originals; "
             f"the newest {report.entries['tail']:,} are untouched"
         )
+    met = [fate for fate in FATES if report.fates.get(fate)]
     rows = []
     for kind in KINDS:
-        counts = {fate: report.fates[fate][kind] for fate in FATES if kind in report.fates.get(fate, {})}
+        counts = {fate: report.fates[fate][kind] for fate in met if kind in report.fates[fate]}
         if counts:
-            rows.append((kind, *(_blocks_and_tokens(counts, fate) for fate in FATES)))
-    table(("blocks / tokens", *FATES), rows)
+            rows.append((kind, *(_blocks_and_tokens(counts, fate) for fate in met)))
+    typer.echo()
+    table(("blocks / tokens", *met), rows)
+    typer.echo()
     for name, text in report.notes.items():
         typer.echo(f"{name}: {text}")
     if report.outcome == "applied":

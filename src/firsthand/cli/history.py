@@ -97,8 +97,9 @@ def get(
     from ..journal import Journal
 
     with Journal.open(journal) as store:
+        home = None if session is None else store.session(session).id
         if context:
-            home = store.session(session).id if session is not None else store.session_of(entry)
+            home = home or store.session_of(entry)
             around = store.around(home, entry, context)
             if as_json:
                 stdout_json(list(around))

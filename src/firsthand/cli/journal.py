@@ -77,20 +77,21 @@ def import_files(
                         f"warning: {path}: {len(transcript.damaged)} damaged places (line {lines}); the rest was read"
                     )
     if not as_json and rows:
-        columns = (
-            "session",
-            "format",
-            "entries",
-            "new",
-            "user_texts",
-            "assistant_texts",
-            "tool_calls",
-            "tool_results",
-            "damaged",
-        )
-        table([column.replace("_", " ") for column in columns], ([row[column] for column in columns] for row in rows))
+        _print_imported(rows)
     if failed:
         raise typer.Exit(EXIT_ERROR)
+
+
+def _print_imported(rows: list[dict[str, Any]]) -> None:
+    counted = ("entries", "new", "user_texts", "assistant_texts", "tool_calls", "tool_results", "damaged")
+    table(
+        ("session", "format", *(column.replace("_", " ") for column in counted)),
+        ((row["session"], row["format"], *(row[column] for column in counted)) for row in rows),
+    )
+    if len(rows) == 1:
+        return
+    sums = ", ".join(f"{sum(row[column] for row in rows):,} {column.replace('_', ' ')}" for column in counted)
+    typer.echo(f"{len(rows):,} sessions: {sums}")
 
 
 def _imported(transcript: Transcript, result: Any) -> dict[str, Any]:
@@ -108,8 +109,12 @@ def _imported(transcript: Transcript, result: Any) -> dict[str, Any]:
     }
 
 
-def sessions(as_json: JsonOption = False, journal: JournalOption = None) -> None:
-    """List the sessions of the journal, newest first."""
+def sessions(
+    limit: Annotated[int, typer.Option(min=1, help="How many to list; --json lists all.")] = 50,
+    as_json: JsonOption = False,
+    journal: JournalOption = None,
+) -> None:
+    """List the sessions of the journal, those that changed last first."""
     from ..journal import Journal
 
     with Journal.open(journal) as store:
@@ -122,12 +127,15 @@ def sessions(as_json: JsonOption = False, journal: JournalOption = None) -> None
             typer.echo(f"{store.path} holds no session yet; `firsthand import FILE` takes one in")
             return
         table(
-            ("session", "format", "entries", "model", "last entry", "title"),
+            ("session", "format", "entries", "last entry", "model", "title"),
             (
-                (info.id, info.format, info.entries, info.model or "", _day(info.last_ms), info.title or "")
-                for info in found
+                (info.id, info.format, info.entries, _day(info.last_ms), info.model or "", _line(info.title or ""))
+                for info in found[:limit]
             ),
+            short=("model", "title"),
         )
+        if len(found) > limit:
+            typer.echo(f"{len(found) - limit:,} more; see them with --limit {len(found)}, or --json")
 
 
 def _day(ms: int | None) -> str:
@@ -161,22 +169,32 @@ def show(
         for member in listed:
             stdout_json({"active": member.id in active, "entry": member})
         return
+    if not listed:
+        typer.echo(f"session {transcript.id} has {len(transcript.entries):,} entries, none from {start:,} on")
+        return
     table(
         ("seq", "entry", "role", "text"),
         (
-            (member.sequence, member.id, member.role + ("" if member.id in active else " (branch)"), _line(member))
+            (member.sequence, member.id, member.role + ("" if member.id in active else " (branch)"), _glimpse(member))
             for member in listed[:limit]
         ),
+        short=("text",),
     )
     if len(listed) > limit:
         typer.echo(f"{len(listed) - limit:,} more; go on with --from {listed[limit].sequence}, or see all with --json")
 
 
-def _line(entry: Entry, width: int = 90) -> str:
+def _glimpse(entry: Entry) -> str:
     from ..formats.wire.text import as_text
 
-    text = " ".join(as_text((entry,)).split())
-    return text if len(text) <= width else text[: width - 1] + "…"
+    # The first line names role and id, which have columns of their own.
+    return _line(as_text((entry,)).partition("\n")[2])
+
+
+def _line(text: str, width: int = 240) -> str:
+    """One line of a text, as much of it as a wide terminal could show."""
+    start = " ".join(text[: 4 * width].split())
+    return start if len(start) <= width and len(text) <= 4 * width else start[: width - 1] + "…"
 
 
 def _show_entry(entry: Entry, as_json: bool) -> None:

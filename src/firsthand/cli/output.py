@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..codec import encode
 from ..errors import ConfigError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = ["progress", "stderr", "stdout_json", "table", "write_bytes"]
+
+_PIPED = 120
+"""Columns of a table that goes to a file or another program."""
+_FIRM = 18
+"""A column no wider than this is never broken."""
 
 
 def stderr(text: str) -> None:
@@ -60,22 +68,81 @@ def _pour(file: BinaryIO, pieces: Iterable[bytes]) -> None:
     file.flush()
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """A table on stdout; numbers are right-aligned and grouped by thousands."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None, short: Collection[str] = ()
+) -> None:
+    """A table on stdout; numbers are right-aligned and grouped by thousands.
+
+    In a terminal too narrow for it, each row becomes a few lines instead, so that no id and no number is ever broken.
+
+    Args:
+        columns: the headings.
+        rows: as many cells in each as there are columns; None is an empty cell.
+        title: a line above it.
+        short: headings of columns whose cells are cut to one line, which ends in an ellipsis; only for what `--json` has in full.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     listed = [list(row) for row in rows]
-    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    cells = [[_cell(value) for value in row] for row in listed]
+    console = Console(width=None if sys.stdout.isatty() else _PIPED, highlight=False, markup=False)
+    widths = _widths(columns, cells, console.width)
+    if widths is None:
+        _stacked(console, columns, cells, title)
+        return
+    grid = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for number, column in enumerate(columns):
         numeric = bool(listed) and all(isinstance(row[number], (int, type(None))) for row in listed)
-        # Ids are copied from here, so the first column is never broken.
-        first = number == 0
-        grid.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=first)
-    for row in listed:
-        grid.add_row(*(_cell(value) for value in row))
-    Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False).print(grid)
+        cut = column in short
+        grid.add_column(
+            column,
+            justify="right" if numeric else "left",
+            overflow="ellipsis" if cut else "fold",
+            no_wrap=cut,
+            width=widths[number],
+        )
+    for cells_of_row in cells:
+        grid.add_row(*cells_of_row)
+    with console.capture() as drawn:
+        console.print(grid)
+    _lines(line.rstrip() for line in drawn.get().splitlines())
+
+
+def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """How wide each column is, or None where ids and numbers would have to be broken: the widest gives way first, headings at words."""
+    from rich.cells import cell_len
+
+    longest = [max((cell_len(row[number]) for row in cells), default=0) for number in range(len(columns))]
+    widths = [max(width, cell_len(column)) for width, column in zip(longest, columns, strict=True)]
+    least = [
+        max(width if number == 0 else min(width, _FIRM), *map(cell_len, column.split()))
+        for number, (width, column) in enumerate(zip(longest, columns, strict=True))
+    ]
+    room -= 3 * (len(columns) - 1)
+    if sum(least) > room:
+        return None
+    while sum(widths) > room:
+        widest = max(
+            (number for number in range(len(columns)) if widths[number] > least[number]), key=widths.__getitem__
+        )
+        widths[widest] -= 1
+    return widths
+
+
+def _stacked(console: Console, columns: Sequence[str], cells: Sequence[Sequence[str]], title: str | None) -> None:
+    from textwrap import wrap
+
+    _lines([title] if title else [])
+    for first, *others in cells:
+        named = "; ".join(f"{column} {cell}" for column, cell in zip(columns[1:], others, strict=True) if cell)
+        _lines([first, *wrap(named, console.width, initial_indent="  ", subsequent_indent="  ")])
+
+
+def _lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line.encode("utf-8", "replace").decode() + "\n")
 
 
 def _cell(value: object) -> str:

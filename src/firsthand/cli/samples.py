@@ -31,4 +31,4 @@ def sample(
     messages = wire_by_name("openai-chat").write(session.entries).messages
     write_bytes(out, (b"[\n", b",\n".join(encode(message) for message in messages), b"\n]\n"))
     if out is not None:
-        stderr(f"wrote {out}: {len(session.entries)} entries, {out.stat().st_size:,} bytes")
+        stderr(f"wrote {out}: {len(messages)} messages, {out.stat().st_size:,} bytes")

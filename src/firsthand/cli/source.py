@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..errors import FormatError
+from ..errors import ConfigError, FormatError, SessionNotFoundError
 from ..transcript import Transcript, View
 
 __all__ = ["JournalOption", "pick", "session_source"]
@@ -28,6 +28,7 @@ def session_source(
         The session, its active path as a view, and where the originals can be fetched from, in words.
 
     Raises:
+        ConfigError: an option for files came with a session of the journal.
         FormatError: the file cannot be read, or holds several sessions and none was chosen.
         JournalError: the journal has no such session.
     """
@@ -41,10 +42,15 @@ def session_source(
             chosen.view(),
             f"in {source}, which is unchanged; `firsthand import {source}` makes it searchable by entry id",
         )
+    if session is not None or format_name is not None:
+        raise ConfigError(f"--session and --format are for files, and there is no file {source!r}")
     from ..journal import Journal
 
     with Journal.open(journal) as store:
-        found = store.transcript(store.session(source).id)
+        try:
+            found = store.transcript(store.session(source).id)
+        except SessionNotFoundError as error:
+            raise SessionNotFoundError(f"there is no file {source!r}, and {error}") from None
         return found, store.view(found.id), f"with `firsthand show {found.id} --entry ID`"
 
 

@@ -58,19 +58,20 @@ def scan_home(
         typer.echo("no agent keeps sessions in your home, as far as we know their places (docs/formats.md lists them)")
         return
     table(
-        ("session", "format", "bytes", "changed", "model", "title", "in the journal"),
+        ("session", "format", "bytes", "changed", "in the journal", "model", "title"),
         (
             (
                 one.session or one.path.name,
                 one.format,
                 one.size,
                 one.modified.strftime("%Y-%m-%d %H:%M") if one.modified else "",
-                one.model or "",
-                one.title or "",
                 "yes" if one.session in known else "",
+                one.model or "",
+                " ".join((one.title or "").split()),
             )
             for one in found
         ),
+        short=("model", "title"),
     )
 
 
@@ -91,6 +92,9 @@ def delete(
     with Journal.open(journal) as store:
         if not yes:
             names = store.silent_since(older_than or "") if session is None else [store.session(session).id]
+            if as_json:
+                stdout_json({"would_delete": list(names)})
+                return
             typer.echo(f"would delete {len(names)} sessions: {', '.join(names[:20]) or 'none'}; add --yes to do it")
             return
         deleted = (
