@@ -29,7 +29,8 @@ class Defects(msgspec.Struct, frozen=True, kw_only=True):
     accept_empty_summary: bool = False
     """A summary without text counts as one (opencode.md 2.10; its issues 44080 and 41571)."""
     resurface_old_pairs: bool = False
-    """A tail that reaches back before an older compaction shows that one's question and summary again (opencode.md 2.7)."""
+    """A tail that reaches back before an older compaction shows that one's question and summary again (opencode.md 2.7), and the
+    next request for a summary takes that older one for the prior summary: it looks for the last one shown."""
     duplicate_replayed: bool = False
     """The tail shows the message that is sent again, and what the model had done about it, once more (opencode.md 2.7)."""
 

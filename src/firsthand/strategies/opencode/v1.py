@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from ...budget import Budget, Occupancy
 from ...errors import ConfigError
-from ...projection.plan import Plan, Trigger
+from ...projection.plan import Plan, Synthetic, Trigger
 from ...projection.render import project
 from ...tokens import total_cost
 from ...transcript import View
@@ -190,7 +190,7 @@ class OpencodeV1(Strategy):
             return selection
         summary = (summaries or {}).get(_ID)
         if summary is None:
-            prior = previous.summary if previous else None
+            prior = _prior(previous)
             output = min(budget.output_ceiling, self.output_token_max) or self.output_token_max
             made = summary_request(_ID, view, selection.head, prior, request.instructions, output, self.request_options)
             return NeedsSummary((made,)) if made else Unchanged("there is nothing older to summarise")
@@ -269,6 +269,14 @@ def tail_start(sizes: Sizes, starts: Sequence[int], budget: int, turns: int | No
             break
         at, room = start, room - size
     return at if at > 0 else none
+
+
+def _prior(previous: Plan | None) -> str | None:
+    """The summary that the next one is to be merged with: the last one shown, which is an older one where old pairs resurface."""
+    if previous is None:
+        return None
+    older = (item.text for item in reversed(previous.items) if isinstance(item, Synthetic) and item.kind == "summary")
+    return next(older, "").strip() or previous.summary
 
 
 def _answered_since(session: Session, entry: str) -> bool:
