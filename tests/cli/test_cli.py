@@ -2,24 +2,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from running import command, lines, run, shell
 
 from firsthand.formats import read_sessions
-
-
-def run(*arguments: str | Path, cwd: Path | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "firsthand", *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, timeout=120, check=False, env={**os.environ, "COLUMNS": "120"},
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +23,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_has_an_example_for_every_command() -> None:
     top = run("--help").stdout
     commands = ["compact", "import", "sessions", "show", "export", "fork", "verify", "strategies", "sample"]
-    for command in commands:
-        assert command in top
-        assert "Example: firsthand" in run(command, "--help").stdout
+    for name in commands:
+        assert name in top
+        assert "Example: firsthand" in run(name, "--help").stdout
 
 
 def test_compact_of_a_file_needs_no_journal(sample: Path, tmp_path: Path) -> None:
@@ -88,8 +79,22 @@ def test_a_refusal_has_its_own_exit_code_and_sizes(sample: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["compact", "/no/such/file.jsonl"], 1, "error: "),
-        (["compact", "nosuchsession"], 1, "error: the journal has no session 'nosuchsession'"),
+        (["compact", "/no/such/file.jsonl"], 1, "error: cannot read /no/such/file.jsonl"),
+        (
+            ["compact", "no-such.jsonl"],
+            1,
+            "error: there is no file 'no-such.jsonl', and the journal has no session 'no-such.jsonl'",
+        ),
+        (["compact", "nosuchsession", "--format", "pi"], 1, "error: --session and --format are for files"),
+        (
+            ["compact", "nosuchsession", "--commit", "--to", "text", "--explain"],
+            1,
+            "error: --commit and --summary take no --to, --explain",
+        ),
+        (["compact", "SAMPLE", "--out", "/tmp"], 1, "error: /tmp is a folder; name a file in it"),
+        (["history", "get", "e0", "--session", "nosuch"], 1, "error: the journal has no session 'nosuch'"),
+        (["delete"], 1, "error: name a session, or give --older-than DATE"),
+        (["search", ""], 1, "error: a query of 0 characters"),
         (["compact", "SAMPLE", "--strategy", "best"], 1, "error: there is no strategy named 'best'"),
         (["compact", "SAMPLE", "--option", "speed=9"], 1, "error: strategy 'futureos-deterministic' cannot take"),
         (["compact", "SAMPLE", "--counter", "words"], 1, "error: there is no counter named 'words'"),
@@ -108,7 +113,7 @@ def test_wrong_input_gets_one_clear_line(sample: Path, arguments: list[str], cod
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     if code == 1:
-        assert len(done.stderr.strip().splitlines()) == 1
+        assert len(lines(done.stderr)) == 1
 
 
 def test_the_journal_from_import_to_verify(sample: Path, tmp_path: Path) -> None:
@@ -148,6 +153,63 @@ def test_verify_finds_a_changed_byte(sample: Path, tmp_path: Path) -> None:
     done = run("verify", "--journal", path, check=False)
     assert done.returncode == 4
     assert "damaged" in done.stderr
+
+
+def test_nothing_left_to_show_is_said(sample: Path, tmp_path: Path) -> None:
+    journal = ("--journal", tmp_path / "j.db")
+    (session,) = [json.loads(line)["session"] for line in run("import", sample, "--json", *journal).stdout.splitlines()]
+    assert "none from 99 on" in run("show", session, "--from", 99, *journal).stdout
+    assert json.loads(run("delete", session, "--json", *journal).stdout) == {"would_delete": [session]}
+    run(
+        "fork",
+        session,
+        "--at",
+        json.loads(run("show", session, "--json", *journal).stdout.splitlines()[0])["entry"]["id"],
+        *journal,
+    )
+    listed = run("sessions", "--limit", 1, *journal).stdout
+    assert "1 more; see them with --limit 2, or --json" in listed
+    assert len(run("sessions", "--json", *journal).stdout.splitlines()) == 2
+
+
+def test_several_sessions_have_a_line_of_sums(sample: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    run("sample", "analysis", "--stages", 1, "--out", other)
+    done = run("import", sample, other, "--journal", tmp_path / "j.db")
+    assert lines(done.stdout)[-1].startswith("2 sessions: 54 entries, 54 new, 4 user texts")
+
+
+def test_help_is_quick_because_it_loads_neither_store_nor_readers() -> None:
+    code = "import sys, firsthand.cli.app; print([name for name in sys.modules if name.startswith(('sqlalchemy', 'alembic', 'firsthand.formats', 'firsthand.journal', 'rich'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_process_of_its_own_ends_as_documented(sample: Path, tmp_path: Path) -> None:
+    environment = {"FIRSTHAND_JOURNAL": str(tmp_path / "j.db")}
+    assert shell("import", sample, environment=environment).returncode == 0
+    refused = shell("compact", sample, "--window", 8_000, "--target", 300)
+    assert (refused.returncode, refused.stderr.startswith("refused (budget-exceeded)")) == (3, True)
+    assert shell("show", "nosuch", environment=environment).stderr.startswith("error: the journal has no session")
+    assert shell("nonsense").returncode == 2
+
+
+def test_an_interruption_is_said_and_leaves_nothing_half_done(sample: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "j.db"
+    (session,) = [
+        json.loads(line)["session"]
+        for line in run("import", sample, "--json", "--journal", journal).stdout.splitlines()
+    ]
+    watching = subprocess.Popen(
+        command("session", "watch", session, "--journal", journal),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert watching.stdout is not None
+    assert "27 entries" in watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    _, said = watching.communicate(timeout=60)
+    assert (watching.returncode, said) == (130, "interrupted; what was committed before is safe\n")
+    assert "0 problems" in run("verify", "--journal", journal).stdout
 
 
 def test_one_unreadable_file_does_not_keep_the_others_out(sample: Path, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
-from firsthand.cli.output import write_bytes
+from firsthand.cli.output import table, write_bytes
 from firsthand.errors import ConfigError
 
 
@@ -49,3 +50,44 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a folder; name a file in it"):
         write_bytes(tmp_path, (b"x",))
     assert os.listdir(tmp_path) == []
+
+
+IDS = ("e0378f7c-f404-40a6-bae8-b0dbaa35aefd", "한국어-세션-이름", "short")
+COLUMNS = ("session", "format", "user texts", "tool results", "title")
+ROWS = [(name, "claude-code", 1_234_567, None, "a title that goes on and on " * 4) for name in IDS]
+
+
+def drawn(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, **options: object
+) -> list[str]:
+    monkeypatch.setattr("firsthand.cli.output._PIPED", width)
+    table(COLUMNS, ROWS, **options)  # type: ignore[arg-type]
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 120, 200])
+def test_no_id_and_no_number_is_ever_broken(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = drawn(width, capsys, monkeypatch)
+    for name in IDS:
+        assert sum(name in line for line in listed) == 1
+    assert sum("1,234,567" in line for line in listed) == 3
+    assert " ".join(" ".join(listed).split()).count("on and on") >= 3
+    assert max(map(cell_len, listed)) <= max(width, 36)
+    assert [line for line in listed if line != line.rstrip()] == []
+
+
+def test_short_columns_stay_on_one_line_and_show_that_they_were_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = drawn(120, capsys, monkeypatch, short=("title",))
+    assert len(listed) == 2 + len(ROWS)
+    assert all(line.endswith("…") for line in listed[2:])
+
+
+def test_narrow_terminals_get_lines_instead(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = drawn(60, capsys, monkeypatch)
+    assert listed[:2] == [IDS[0], "  format claude-code; user texts 1,234,567; title a title"]
