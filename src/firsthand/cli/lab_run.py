@@ -53,6 +53,12 @@ def run(
     carry: Annotated[
         bool | None, typer.Option("--carry/--fresh", help="Hand on each strategy's own plan; default synthetic only.")
     ] = None,
+    survival: Annotated[
+        str | None,
+        typer.Option(
+            metavar="W[,W...]", help="Instead: replay with these windows; exams after compactions 1, 5 and 20."
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws.")] = 5,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the rows here.")] = None,
@@ -72,6 +78,9 @@ def run(
         raise ConfigError("name session files, or --synthetic, not both and not neither")
     setup = _setup(synthetic, strategies, at, mode, window, target, summariser, exams, carry, seeds)
     origins = _origins(files or [])
+    if survival is not None:
+        _replayed(origins, setup, _windows(survival), csv_file, as_json)
+        return
     store = Cache(None if no_cache else cache or _default_cache())
     rows = measured(origins, setup, store, workers=workers, progress=_progress())
     if csv_file is not None:
@@ -138,6 +147,62 @@ def _changed(setup: Setup, **changes: Any) -> Setup:
     from dataclasses import replace
 
     return replace(setup, **changes)
+
+
+def _windows(text: str) -> list[int]:
+    parts = _listed(text)
+    if not parts or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise ConfigError(f"windows are numbers of tokens, such as 32000,128000,200000, not {text!r}")
+    return list(map(int, parts))
+
+
+def _replayed(
+    origins: Sequence[Origin], setup: Setup, windows: list[int], csv_file: Path | None, as_json: bool
+) -> None:
+    """Survival: one session after the other, since each replay has a journal of its own."""
+    from ..lab.results import as_csv
+    from ..lab.runner import replay
+
+    show = _progress()
+    rows: list[Row] = []
+    for number, origin in enumerate(origins, start=1):
+        rows += replay(origin, setup, windows)
+        show(number, len(origins))
+    if csv_file is not None:
+        write_bytes(csv_file, [as_csv(rows).encode("utf-8", "replace")])
+        stderr(f"wrote {len(rows):,} rows: {csv_file}")
+    if as_json:
+        stdout_json([msgspec.to_builtins(row) for row in rows])
+        return
+    cells: dict[tuple[object, ...], list[int]] = {}
+    for row in rows:
+        equal = "" if row.equal is None else "yes" if row.equal else "no"
+        cell = cells.setdefault(
+            (row.strategy, row.summariser, row.window, row.boundary, row.exam, row.session[:8], row.outcome, equal),
+            [0, 0, row.tokens],
+        )
+        cell[0] += row.hits
+        cell[1] += row.of
+    table(
+        (
+            "strategy",
+            "summary",
+            "window",
+            "after",
+            "exam",
+            "session",
+            "outcome",
+            "as made at once",
+            "hits",
+            "questions",
+            "tokens",
+        ),
+        ((*key, *cell) for key, cell in cells.items()),
+        title="Survival (reader: literal)",
+    )
+    typer.echo(
+        "`as made at once`: whether the plan equals the one computed at once from the originals; empty where that needs a summary."
+    )
 
 
 def _listed(text: str | None) -> list[str]:

@@ -26,9 +26,21 @@ from .boundaries import Boundary, boundaries
 from .exams.recognition import SEEDS
 from .questions import EXAMS, READER, Questions, ask, questions
 from .results import Cache, Row
+from .survival import survive
 from .values import reading
 
-__all__ = ["CONTINUATION_SHARE", "Mode", "Origin", "Setup", "Task", "default_strategies", "measure", "run", "survey"]
+__all__ = [
+    "CONTINUATION_SHARE",
+    "Mode",
+    "Origin",
+    "Setup",
+    "Task",
+    "default_strategies",
+    "measure",
+    "replay",
+    "run",
+    "survey",
+]
 
 Mode: TypeAlias = Literal["forced", "deployed"]
 
@@ -197,7 +209,7 @@ def measure(task: Task) -> list[tuple[str, list[Row]]]:
     out: list[tuple[str, list[Row]]] = []
     for name, key in task.keys:
         rows: list[Row] = []
-        for target in setup.targets if wanted is None or name == setup.target_of else (wanted,):
+        for target in _sizes(name, setup, wanted):
             for by in setup.summarisers:
                 arm = Arm(name, target, by)
                 made = _projected(arm, task, loaded)
@@ -209,6 +221,13 @@ def measure(task: Task) -> list[tuple[str, list[Row]]]:
                     break
         out.append((key, rows))
     return out
+
+
+def _sizes(strategy: str, setup: Setup, wanted: int | None) -> tuple[int | None, ...]:
+    """The sizes to ask for; a strategy without a knob for its size is a single point."""
+    if strategy == setup.target_of or strategy_by_name(strategy).at_size(8_000) is None:
+        return (None,)
+    return setup.targets if wanted is None else (wanted,)
 
 
 def _ever_asked(arm: Arm, loaded: _Loaded) -> bool:
@@ -293,6 +312,30 @@ def _rows(arm: Arm, made: Projected, asked: Questions, task: Task, loaded: _Load
             oracle=one.oracle,
             by_age=one.by_age,
         )
+
+
+def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
+    """Survival of one session: each strategy that needs no summary by rules, the others with the setup's last summariser.
+
+    Strategies that are pure functions of the originals on request are replayed so, as a `Session` does by default.
+    """
+    transcript = _loaded(origin).transcript
+    rows: list[Row] = []
+    for name in setup.strategies:
+        made = strategy_by_name(name)
+        if name == "recorded":
+            continue
+        options = {"from_originals": True} if made.options().get("from_originals") is False else {}
+        for window in windows:
+            rows += survive(
+                transcript,
+                strategy_by_name(name, **options),
+                window,
+                O200kCounter(),
+                summariser=setup.summarisers[-1],
+                seeds=setup.seeds,
+            )
+    return rows
 
 
 def run(
