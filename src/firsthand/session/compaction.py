@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from ..budget import Budget, Occupancy
 from ..checkpoint import (
     Checkpoint,
@@ -45,6 +47,7 @@ from ..tokens import FRAMING, entry_cost, total_cost
 from ..transcript import Usage, View, typed_text
 from .effects import AskModel, Pause, Steps, Store, Summariser
 from .events import Applied, Event, Failed, FellBack, Started, Unfinished
+from .events import Unchanged as UnchangedEvent
 from .overflow import classify
 from .requests import Attachment, attached
 
@@ -94,6 +97,8 @@ class Job:
     tools: Sequence[Any] | None = None
     attachments: Sequence[Attachment] = ()
     summariser: Summariser | None = None
+    output_cap: int | None = None
+    """The most output that the model may be asked for (SU-10); None where nobody said."""
     deadline: float = DEADLINE_SECONDS
     emit: Callable[[Event], None] = lambda event: None
     price: Callable[[Sequence[Usage]], float | None] = lambda usage: None
@@ -116,6 +121,7 @@ class Job:
             self.request,
             [self.strategy.name, self.strategy.version, self.strategy.options()],
             self.summariser is not None,
+            sorted(self.view.pins),
         )
 
 
@@ -126,9 +132,7 @@ def compaction(job: Job) -> Steps[Outcome]:
     if done is not None:
         return _reused(done)
     decision = _planned(job, None)
-    if isinstance(decision, Unchanged):
-        return Outcome("unchanged", decision.reason)
-    if isinstance(decision, Refused):
+    if isinstance(decision, Unchanged | Refused):
         return _refused(job, decision, None)
     operation_id = new_operation_id()
     try:
@@ -138,6 +142,10 @@ def compaction(job: Job) -> Steps[Outcome]:
         if claim.kind != "new":
             return _not_ours(job, claim.operation)
         return (yield from _carried_out(job, operation_id, decision, started))
+    except GeneratorExit:
+        # The steps were abandoned (an event loop that was torn down), and nobody carries out effects for them any more.
+        job.store.fail(operation_id, "abandoned")
+        raise
     except BaseException as error:
         reason = str(error) or type(error).__name__
         if (yield Store("fail", lambda: job.store.fail(operation_id, reason))):
@@ -185,7 +193,11 @@ def _carried_out(job: Job, operation_id: str, decision: Decision, started: float
     if isinstance(decision, Refused) and fell_back is not None and job.fallback is not None:
         decision = job.fallback.plan(job.view, job.budget, job.request, _plan_of(job.previous), None, job.occupancy)
     if not isinstance(decision, Plan):
-        yield Store("complete", lambda: job.store.complete_unchanged(operation_id, _reason(decision)))
+        if isinstance(decision, Refused) and fell_back is not None:
+            # The model may answer next time, so the same request must not count as answered.
+            yield Store("fail", lambda: job.store.fail(operation_id, _reason(decision)))
+        else:
+            yield Store("complete", lambda: job.store.complete_unchanged(operation_id, _reason(decision)))
         return _refused(job, decision, operation_id, tuple(usage))
     problem, after = _checked(job, decision)
     if problem is not None:
@@ -233,7 +245,11 @@ def _summary(job: Job, request: SummaryRequest, usage: list[Usage]) -> Steps[Sum
     """Asks for one summary: bounded retries on passing failures, smaller when it is too large for us or for the provider (SU-08, SU-09)."""
     if job.summariser is None:
         return Summary(failure="no model for summaries is set")
-    request = _shrunk_to_fit(job, request)
+    cap = max(1, min(job.output_cap or request.max_output, job.budget.window // 2))
+    fitting = _shrunk_to_fit(job, msgspec.structs.replace(request, max_output=min(request.max_output, cap)))
+    if fitting is None:
+        return Summary(failure="the summary request does not fit into the window and cannot be made smaller")
+    request = fitting
     retries = refusals = 0
     while True:
         body = _body(job, request)
@@ -260,8 +276,8 @@ def _summary(job: Job, request: SummaryRequest, usage: list[Usage]) -> Steps[Sum
         return accepted(job.wire, response, request, job.budget.counter, typed)
 
 
-def _shrunk_to_fit(job: Job, request: SummaryRequest) -> SummaryRequest:
-    """The largest form of a request that fits by our own count, so that a provider does not have to refuse the others one by one."""
+def _shrunk_to_fit(job: Job, request: SummaryRequest) -> SummaryRequest | None:
+    """The largest form of a request that fits by our own count; None when none does, since what cannot fit is not sent (SU-09)."""
     counter = job.budget.counter
     costs: dict[int, int] = {}
 
@@ -278,8 +294,7 @@ def _shrunk_to_fit(job: Job, request: SummaryRequest) -> SummaryRequest:
     while sum(map(cost, request.items)) + counter.count(request.instruction) > room:
         smaller = job.strategy.shrink(request)
         if smaller is None or len(smaller.items) >= len(request.items):
-            # What cannot be made smaller is tried as it is: our count may be wrong, and the provider knows.
-            return request
+            return None
         request = smaller
     return request
 
@@ -340,8 +355,8 @@ def _not_ours(job: Job, operation: Operation) -> Outcome:
 def _refused(job: Job, decision: Decision, operation: str | None, usage: tuple[Usage, ...] = ()) -> Outcome:
     sizes = decision.sizes if isinstance(decision, Refused) else {}
     kind: OutcomeKind = "failed" if isinstance(decision, Refused) and decision.reason != "no-progress" else "unchanged"
-    if kind == "failed" or operation is not None:
-        job.emit(Failed(session=job.session, operation=operation, reason=_reason(decision), sizes=sizes, usage=usage))
+    told = Failed if kind == "failed" else UnchangedEvent
+    job.emit(told(session=job.session, operation=operation, reason=_reason(decision), sizes=sizes, usage=usage))
     return Outcome(kind, _reason(decision), operation=operation, sizes=sizes, usage=usage)
 
 

@@ -1,6 +1,6 @@
 """What a session tells while it works: typed values, each with the sizes that it is about.
 
-A listener gets them in order; one that raises stops the step that it listened to, so keep listeners small.
+A listener gets them in order. One that raises is logged (logger `firsthand`) and stops nothing: what it was told of has happened.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = [
     "NearTrigger",
     "Started",
     "TruncationSuspected",
+    "Unchanged",
     "Undone",
     "Unfinished",
 ]
@@ -38,7 +39,7 @@ class NearTrigger(_Event, frozen=True, kw_only=True, tag="near_trigger"):
 
 
 class Started(_Event, frozen=True, kw_only=True, tag="started"):
-    """A compaction began; one of `Applied`, `FellBack` or `Failed` follows."""
+    """A compaction began; one of `Applied`, `FellBack`, `Unchanged` or `Failed` follows."""
 
     operation: str
     trigger: str
@@ -74,6 +75,15 @@ class Failed(_Event, frozen=True, kw_only=True, tag="failed"):
     usage: tuple[Usage, ...] = ()
 
 
+class Unchanged(_Event, frozen=True, kw_only=True, tag="unchanged"):
+    """There was nothing to gain, or it was done already; the last projection stands (IN-03)."""
+
+    operation: str | None
+    reason: str
+    sizes: dict[str, int] = {}
+    usage: tuple[Usage, ...] = ()
+
+
 class Unfinished(_Event, frozen=True, kw_only=True, tag="unfinished"):
     """The same compaction was started by a process that is gone; `firsthand session resolve` clears the way for another attempt."""
 
@@ -102,5 +112,14 @@ class TruncationSuspected(_Event, frozen=True, kw_only=True, tag="truncation_sus
 
 
 Event: TypeAlias = (
-    NearTrigger | Started | Applied | FellBack | Failed | Unfinished | Undone | LimitLearned | TruncationSuspected
+    NearTrigger
+    | Started
+    | Applied
+    | FellBack
+    | Unchanged
+    | Failed
+    | Unfinished
+    | Undone
+    | LimitLearned
+    | TruncationSuspected
 )
