@@ -288,17 +288,18 @@ class CheckpointStore:
         session = session_row(connection, self._session)
         reaches = path_reach(connection, session.leaf)
         on_path = or_(*(and_(entries.c.segment == r.segment, entries.c.n <= r.cut) for r in reaches), false())
-        owned = [checkpoints.c.session == session.n]
+        owned = [and_(checkpoints.c.session == session.n, checkpoints.c.undone_ms.is_(None))]
         child = session
         while child.base is not None:
             parent = connection.execute(select(sessions).where(sessions.c.id == child.forked_from)).one_or_none()
             if parent is None:
                 break
-            # What the parent installed after the fork is its own affair.
+            # What the parent installed or took back after the fork is its own affair.
             owned.append(
                 and_(
                     checkpoints.c.session == parent.n,
-                    checkpoints.c.created_ms <= session.created_ms,
+                    checkpoints.c.created_ms <= child.created_ms,
+                    or_(checkpoints.c.undone_ms.is_(None), checkpoints.c.undone_ms > child.created_ms),
                     checkpoints.c.cutoff <= child.base,
                 )
             )
@@ -306,7 +307,7 @@ class CheckpointStore:
         return (
             select(checkpoints)
             .join(entries, entries.c.n == checkpoints.c.cutoff)
-            .where(checkpoints.c.undone_ms.is_(None), or_(*owned), on_path)
+            .where(or_(*owned), on_path)
             .order_by(checkpoints.c.n.desc())
         )
 
