@@ -7,6 +7,7 @@ shown as a labelled block of data until the next checkpoint pairs it (design.md 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
@@ -49,7 +50,7 @@ def attached(
             behind.setdefault(item.entry, []).append(item)
         else:
             recalls[item.entry] = item.text
-    waiting: dict[str, None] = {}
+    waiting: Counter[str] = Counter()
     out = list(front)
     for entry in front:
         _note(entry, waiting)
@@ -68,23 +69,31 @@ def attached(
     return tuple(out), new
 
 
-def _answer(out: list[Entry], waiting: dict[str, None], placeholders: Iterable[Attachment]) -> None:
+def _answer(out: list[Entry], waiting: Counter[str], placeholders: Iterable[Attachment]) -> None:
     for item in placeholders:
-        if item.call_id in waiting:
-            del waiting[item.call_id]
+        if item.call_id is not None and item.call_id in waiting:
+            _answered(waiting, item.call_id)
             result = ToolResult(item.call_id, (Text(item.text, origin="injected"),), is_error=True)
             out.append(Entry(id=f"{item.entry}#{item.call_id}", role="tool", blocks=(result,)))
 
 
-def _note(entry: Entry, waiting: dict[str, None]) -> None:
+def _note(entry: Entry, waiting: Counter[str]) -> None:
     for block in entry.blocks:
         if isinstance(block, ToolCall) and block.kind != "server":
-            waiting[block.id] = None
+            # Real sessions have parallel calls of one id; each waits for a result of its own.
+            waiting[block.id] += 1
         elif isinstance(block, ToolResult):
-            waiting.pop(block.call_id, None)
+            _answered(waiting, block.call_id)
 
 
-def _late_as_data(entry: Entry, waiting: dict[str, None]) -> Entry:
+def _answered(waiting: Counter[str], call_id: str) -> None:
+    if waiting[call_id] > 1:
+        waiting[call_id] -= 1
+    else:
+        del waiting[call_id]
+
+
+def _late_as_data(entry: Entry, waiting: Counter[str]) -> Entry:
     """The entry with results that nothing waits for shown as data; the very same entry when there is none."""
     if not any(isinstance(block, ToolResult) and block.call_id not in waiting for block in entry.blocks):
         return entry
