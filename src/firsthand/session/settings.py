@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ..budget import Budget
 from ..errors import ConfigError
 from ..strategies.contract import Strategy
 from ..strategies.futureos.strategies import FutureosDeterministic
@@ -34,10 +35,11 @@ class Settings:
     model: str | None = None
     """Name of the model; goes into requests and chooses the counter's family."""
     output_ceiling: int | None = None
-    """Output tokens that requests ask for, where `prepare` is not told; default min(W/4, 32,000)."""
+    """Output tokens that requests ask for, where `prepare` is not told. None: min(W/4, 32,000) are kept free, and only Anthropic's API, which
+    demands a number, is asked for so many."""
     strategy: Strategy = field(default_factory=_from_originals)
     fallback: Strategy | None = field(default_factory=_from_originals)
-    """Makes the projection when `strategy` needs a summary and gets none; None: then nothing is compacted."""
+    """Makes the projection when `strategy` needs a summary and gets none; None: then nothing is compacted, and the operation has failed."""
     counter: Counter | None = None
     """Default: the calibrated counter of the model's family."""
     threshold: float | None = None
@@ -54,12 +56,15 @@ class Settings:
     """Seconds after which a summary that has not arrived is given up."""
     prices: Prices | None = None
     on_event: Callable[[Event], None] | None = None
+    """Is told what happens, in the thread of whoever works; what it raises is logged and changes nothing."""
 
     def __post_init__(self) -> None:
         if self.wire not in _WIRES:
             raise ConfigError(f"a session's wire is one of {', '.join(_WIRES)}, not {self.wire!r}")
         if not 0 < self.warn_at <= 1:
             raise ConfigError(f"warn_at is a share of the trigger, above 0 and at most 1, not {self.warn_at}")
+        # What cannot work is refused now and not at the first request (AC-01).
+        Budget.of(self.window, self.output_ceiling, target=self.target, threshold=self.threshold)
 
     @property
     def used_counter(self) -> Counter:
