@@ -139,14 +139,19 @@ class Session(_Common):
         """
         return self._do(self._steps.prepare(system, tools, max_output))
 
-    def record(self, response: Mapping[str, Any]) -> tuple[Entry, ...]:
+    def record(self, response: Mapping[str, Any], *, complete: bool = True) -> tuple[Entry, ...]:
         """Store the model's response and what the provider counted.
+
+        Args:
+            response: the response's JSON.
+            complete: False for what had arrived of a stream that broke off; it is stored as incomplete (OV-14).
 
         Raises:
             FormatError: it is no response of the session's wire.
             OutputLimitError: it ended at its output limit and says nothing; it is stored all the same.
+            ContextOverflowError: the window was full before it said anything; it is stored all the same.
         """
-        return self._do(self._steps.record(response))
+        return self._do(self._steps.record(response, complete))
 
     def recover(self, error: ProviderError) -> Prepared:
         """After the provider refused the prepared request as too large: compact once and prepare it again.
@@ -165,7 +170,7 @@ class Session(_Common):
         tools: Sequence[Any] | None = None,
         max_output: int | None = None,
     ) -> tuple[Entry, ...]:
-        """One model step: prepare, send, recover from one overflow, record.
+        """One model step: prepare, send, recover from one overflow (a refusal, or a reply that stopped because the window was full), record.
 
         Args:
             send: takes the body and returns the response's JSON; raises `ProviderError` for an error response.
@@ -177,17 +182,16 @@ class Session(_Common):
             What `prepare`, `recover` and `record` raise, and what `send` raises beside overflow.
         """
         prepared = self.prepare(system=system, tools=tools, max_output=max_output)
-        try:
-            response = send(prepared.body)
-        except ProviderError as error:
-            while True:
+        while True:
+            try:
+                response = send(prepared.body)
+            except ProviderError as error:
                 prepared = self.recover(error)
-                try:
-                    response = send(prepared.body)
-                    break
-                except ProviderError as again:
-                    error = again
-        return self.record(response)
+                continue
+            again = self._do(self._steps.retry(response))
+            if again is None:
+                return self.record(response)
+            prepared = again
 
     def compact(
         self, instructions: str | None = None, *, system: Any = None, tools: Sequence[Any] | None = None
@@ -206,7 +210,10 @@ class Session(_Common):
         return self._do(self._steps.preview(instructions))
 
     def undo(self) -> Checkpoint | None:
-        """Take the newest checkpoint back; returns it, or None when this session has none. Nothing was ever deleted, so nothing is missing."""
+        """Take the newest checkpoint back; returns it, or None when this session has none. Nothing was ever deleted, so nothing is missing.
+
+        The next automatic compaction is put off as by `postpone`, else it would make the same checkpoint again.
+        """
         return self._do(self._steps.undo())
 
     def pin(self, entry_id: str) -> None:
@@ -276,9 +283,9 @@ class AsyncSession(_Common):
         """See `Session.prepare`."""
         return await self._do(self._steps.prepare(system, tools, max_output))
 
-    async def record(self, response: Mapping[str, Any]) -> tuple[Entry, ...]:
+    async def record(self, response: Mapping[str, Any], *, complete: bool = True) -> tuple[Entry, ...]:
         """See `Session.record`."""
-        return await self._do(self._steps.record(response))
+        return await self._do(self._steps.record(response, complete))
 
     async def recover(self, error: ProviderError) -> Prepared:
         """See `Session.recover`."""
@@ -294,17 +301,16 @@ class AsyncSession(_Common):
     ) -> tuple[Entry, ...]:
         """See `Session.step`."""
         prepared = await self.prepare(system=system, tools=tools, max_output=max_output)
-        try:
-            response = await send(prepared.body)
-        except ProviderError as error:
-            while True:
+        while True:
+            try:
+                response = await send(prepared.body)
+            except ProviderError as error:
                 prepared = await self.recover(error)
-                try:
-                    response = await send(prepared.body)
-                    break
-                except ProviderError as again:
-                    error = again
-        return await self.record(response)
+                continue
+            again = await self._do(self._steps.retry(response))
+            if again is None:
+                return await self.record(response)
+            prepared = again
 
     async def compact(
         self, instructions: str | None = None, *, system: Any = None, tools: Sequence[Any] | None = None

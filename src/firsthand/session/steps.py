@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import msgspec
@@ -13,7 +15,15 @@ import msgspec
 from ..budget import Budget, Occupancy
 from ..checkpoint import Checkpoint, CheckpointStore
 from ..codec import compact_json
-from ..errors import ContextOverflowError, OutputLimitError, ProviderError, RequestTooLargeError, SessionNotFoundError
+from ..errors import (
+    ContextOverflowError,
+    EntryNotFoundError,
+    OutputLimitError,
+    ProviderError,
+    RequestTooLargeError,
+    SessionExistsError,
+    SessionNotFoundError,
+)
 from ..formats.files.base import entry_id
 from ..formats.wire import wire_by_name
 from ..formats.wire.response import finish_reason, response_entries, said_nothing
@@ -24,19 +34,24 @@ from ..strategies import is_current
 from ..strategies.contract import CompactionRequest, DueState, Phase, Plan, Trigger
 from ..summary.request import request_body
 from ..tokens import total_cost
-from ..transcript import Entry, Text, View
+from ..transcript import Entry, Text, ToolCall, View
 from .compaction import Job, Outcome, compaction
 from .cost import Carrying, carrying, usage_cost
 from .effects import Steps, Store
 from .events import Event, LimitLearned, NearTrigger, TruncationSuspected, Undone
 from .frame import Frame, front_of
 from .occupancy import occupancy
-from .overflow import classify, silent_truncation
+from .overflow import classify, length_stop, silent_truncation
 from .requests import Attachment
 from .settings import Settings
 from .store import SessionStore
 
 __all__ = ["Prepared", "SessionSteps"]
+
+_log = logging.getLogger("firsthand")
+
+_LEAST_WINDOW = 512
+"""A smaller limit that a provider's text seems to name is not believed."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,8 @@ class SessionSteps:
         self._overflows = 0
         self._new_context = False
         self._before: dict[str, tuple[int, float]] = {}
+        self._tried_at: int | None = None
+        """Occupancy at the newest automatic attempt, when it came to nothing."""
         # Steps of one session object take turns; other objects and processes meet in the journal.
         self.lock = threading.RLock()
 
@@ -91,17 +108,22 @@ class SessionSteps:
 
     def opened(self) -> Steps[None]:
         """Makes the session when the journal has none of that id, and reads what is needed of it."""
+        settings = self.settings
 
         def look() -> bool:
             try:
-                self.journal.session(self.id)
+                self.journal.meta(self.id)
             except SessionNotFoundError:
                 return False
             return True
 
+        def create() -> None:
+            # Somebody else may make it between the look and this.
+            with suppress(SessionExistsError):
+                self.journal.create(self.id, model=settings.model, window=settings.window)
+
         if not (yield Store("look for the session", look)):
-            settings = self.settings
-            yield Store("create", lambda: self.journal.create(self.id, model=settings.model, window=settings.window))
+            yield Store("create", create)
         self._learned = yield Store("read what was learned", self.store.learned)
         yield from self._synced()
 
@@ -121,47 +143,47 @@ class SessionSteps:
         found = classify(error.status or 0, error.body)
         if found.kind != "overflow":
             raise error
-        budget = self._budget()
-        shown, _ = self._frame.shown()
-        sizes = {"estimated": self._occupancy(shown, budget).tokens, "input_limit": budget.input_limit}
+        sizes = self._sizes()
         if found.limit is not None:
             sizes["limit"] = found.limit
-        if found.limit is not None and found.limit < self._window():
+        if found.limit is not None and _LEAST_WINDOW <= found.limit < self._window():
             self._emit(LimitLearned(session=self.id, limit=found.limit, window=self._window()))
-            limit = found.limit
-            self._learned["window"] = limit
-            yield Store("learn the window", lambda: self.store.learn("window", limit))
-        self._overflows += 1
-        if not self.settings.auto:
-            raise ContextOverflowError(
-                "the provider refused the request as too large and automatic compaction is off; call compact(), or use "
-                "a model with a larger window",
-                sizes,
-            )
-        if self._overflows > 1:
-            raise ContextOverflowError("the provider refused the compacted request as too large, too", sizes)
-        prepared = yield from self._prepared("provider_context_limit")
-        outcome = prepared.outcome
-        if outcome is None or outcome.checkpoint is None:
-            reason = outcome.reason if outcome else "nothing could be compacted"
-            raise ContextOverflowError(f"the provider refused the request as too large, and {reason}", sizes)
-        return prepared
+            yield from self._learn({self._window_name: found.limit})
+        return (yield from self._smaller("the provider refused the request as too large", sizes))
 
-    def record(self, response: Mapping[str, Any]) -> Steps[tuple[Entry, ...]]:
+    def retry(self, response: Mapping[str, Any]) -> Steps[Prepared | None]:
+        """The request to send once more after a reply that stopped because the window was full; None for any other (OV-07, OV-13).
+
+        What the reply said is kept in the journal, and left out of the request: the model begins its answer anew.
+        """
+        if self._overflows or not self.settings.auto:
+            return None
+        read = self._response(response)
+        if self._stop(read, response) != "overflow" or any(isinstance(b, ToolCall) for e in read for b in e.blocks):
+            return None
+        yield from self._appended([msgspec.structs.replace(entry, status="error") for entry in read])
+        return (yield from self._smaller("the reply stopped because the window was full", self._sizes()))
+
+    def record(self, response: Mapping[str, Any], complete: bool) -> Steps[tuple[Entry, ...]]:
         """Stores the model's response with its usage."""
-        wire = self.settings.wire
-        read = response_entries(wire, response, session=f"{self.id}/{uuid4().hex}")
+        read = self._response(response)
+        if not complete:
+            read = tuple(msgspec.structs.replace(entry, status="incomplete") for entry in read)
         shown, _ = self._frame.shown()
         budget = self._budget()
         estimated = budget.fixed + total_cost(shown, budget.counter)
         usage = read[-1].usage if read else None
         if usage is not None and silent_truncation(usage.input_tokens, estimated, self._window()):
             self._emit(TruncationSuspected(session=self.id, reported=usage.input_tokens, estimated=estimated))
-        empty = said_nothing(read)
         stored = yield from self._appended(read)
-        yield Store("remember the window", lambda: self.store.learn("last_window", self._window()))
-        self._learned["last_window"] = self._window()
-        if empty and finish_reason(wire, response) in ("length", "max_tokens", "max_output_tokens"):
+        yield from self._learn({"last_window": self._window()} | ({"fixed": budget.fixed} if usage else {}))
+        stop = self._stop(read, response)
+        if stop is not None and said_nothing(read):
+            if stop == "overflow":
+                raise ContextOverflowError(
+                    "the window was full before the answer said anything; compact, or use a model with a larger window",
+                    self._sizes(),
+                )
             raise OutputLimitError(
                 f"the answer reached its limit of {budget.output_ceiling:,} output tokens before it said anything; ask for more output or "
                 "for less reasoning"
@@ -171,7 +193,10 @@ class SessionSteps:
     def compact(self, instructions: str | None, system: Any, tools: Sequence[Any] | None) -> Steps[Outcome]:
         """A compaction now, whatever the occupancy."""
         if system is not None or tools is not None:
-            self._ask = replace(self._ask, system=system, tools=tools)
+            ask = self._ask
+            self._ask = replace(
+                ask, system=ask.system if system is None else system, tools=ask.tools if tools is None else tools
+            )
         yield from self._synced()
         return (yield from self._compacted("manual", "standalone", instructions))
 
@@ -199,6 +224,8 @@ class SessionSteps:
         if undone is not None:
             self._emit(Undone(session=self.id, checkpoint=undone.id))
             yield from self._synced()
+            # Else the next request would make the same checkpoint again.
+            self.postpone()
         return undone
 
     def postpone(self) -> None:
@@ -210,6 +237,45 @@ class SessionSteps:
         self._new_context = True
 
     # --- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _response(self, response: Mapping[str, Any]) -> tuple[Entry, ...]:
+        return response_entries(self.settings.wire, response, session=f"{self.id}/{uuid4().hex}")
+
+    def _stop(self, read: tuple[Entry, ...], response: Mapping[str, Any]) -> Literal["overflow", "output_limit"] | None:
+        """Whether a reply stopped because the window was full, or at its output limit with nothing said; None when all is well."""
+        if classify(200, response).kind == "overflow":
+            return "overflow"
+        if finish_reason(self.settings.wire, response) not in ("length", "max_tokens", "max_output_tokens"):
+            return None
+        usage = read[-1].usage if read else None
+        sent = usage.input_tokens if usage and usage.input_tokens else self._sizes()["estimated"]
+        return length_stop(sent, usage.output_tokens if usage else 0, self._window(), said=not said_nothing(read))
+
+    def _sizes(self) -> dict[str, int]:
+        budget = self._budget()
+        shown, _ = self._frame.shown()
+        return {"estimated": self._occupancy(shown, budget).tokens, "input_limit": budget.input_limit}
+
+    def _smaller(self, what: str, sizes: dict[str, int]) -> Steps[Prepared]:
+        """The request once more, after one compaction; a typed error when that is off, was tried already, or does not help (OV-01, OV-10)."""
+        self._overflows += 1
+        if not self.settings.auto:
+            raise ContextOverflowError(
+                f"{what} and automatic compaction is off; call compact(), or use a model with a larger window", sizes
+            )
+        if self._overflows > 1:
+            raise ContextOverflowError("the provider refused the compacted request as too large, too", sizes)
+        prepared = yield from self._prepared("provider_context_limit")
+        outcome = prepared.outcome
+        if outcome is None or outcome.checkpoint is None:
+            raise ContextOverflowError(
+                f"{what}, and {outcome.reason if outcome else 'nothing could be compacted'}", sizes
+            )
+        return prepared
+
+    def _learn(self, numbers: Mapping[str, int]) -> Steps[None]:
+        self._learned.update(numbers)
+        yield Store("learn", lambda: self.store.learn(numbers))
 
     @property
     def frame(self) -> Frame:
@@ -241,16 +307,18 @@ class SessionSteps:
         if not entries:
             return ()
         stored = yield Store("append", lambda: self.journal.append(self.id, entries))
-        if stored[0].parent == self._frame.leaf:
+        parents = [self._frame.leaf, *(entry.id for entry in stored[:-1])]
+        if [entry.parent for entry in stored] == parents:
             self._frame = self._frame.appended(stored)
         else:
-            # Another writer was faster; what it wrote comes first.
+            # Another writer was faster and what it wrote comes first, or the session goes on from an earlier entry.
             yield from self._synced()
         return tuple(stored)
 
     def _synced(self) -> Steps[None]:
         """Brings the frame up to date with the journal: entries and checkpoints of other writers, or of before a restart."""
-        leaf, token = yield Store("look at the session", self.store.state)
+        checkpoint_id = self._checkpoint_id
+        leaf, token, count = yield Store("look at the session", lambda: self.store.state(checkpoint_id))
         if token != self._token:
             yield from self._reloaded(token)
         elif leaf != self._frame.leaf:
@@ -260,11 +328,17 @@ class SessionSteps:
                 yield from self._reloaded(token)
             else:
                 self._frame = self._frame.appended(new)
+        if len(self._frame.attachments) != count and self._checkpoint_id == checkpoint_id:
+            stored = yield Store("read attachments", lambda: self.store.attachments(checkpoint_id))
+            self._frame = replace(self._frame, attachments=stored)
 
     def _entries_after(self, after: str | None) -> tuple[Entry, ...] | None:
         """The entries behind `after`, or None when it is not on the active path any more (the session went on from an earlier entry)."""
-        new = tuple(self.journal.entries(self.id, after=after))
-        return new if not new or new[0].parent == after else None
+        try:
+            new = tuple(self.journal.entries(self.id, after=after))
+        except EntryNotFoundError:
+            return None
+        return new if new and new[0].parent == after else None
 
     def _reloaded(self, token: tuple[Any, ...]) -> Steps[None]:
         def load() -> Frame:
@@ -280,8 +354,19 @@ class SessionSteps:
         self._frame = yield Store("load", load)
         self._token = token
 
+    @property
+    def _window_name(self) -> str:
+        """Under what a learned limit is kept: it holds for this model as it is configured, and for no other (OV-01)."""
+        return f"window/{self.settings.window}/{self.settings.model or ''}"
+
     def _window(self) -> int:
-        return min(self.settings.window, self._learned.get("window", self.settings.window))
+        return min(self.settings.window, self._learned.get(self._window_name, self.settings.window))
+
+    def _asked_output(self) -> int | None:
+        """The output to ask for. A limit that was only just learned must not make a session unusable, so there it is a quarter of it at most."""
+        asked = self._ask.max_output or self.settings.output_ceiling
+        window = self._window()
+        return asked if asked is None or window == self.settings.window else min(asked, window // 4)
 
     def _budget(self) -> Budget:
         settings = self.settings
@@ -291,16 +376,17 @@ class SessionSteps:
         fixed = sum(counter.count(part if isinstance(part, str) else compact_json(part)) for part in parts if part)
         return Budget.of(
             self._window(),
-            ask.max_output or settings.output_ceiling,
+            self._asked_output(),
             fixed=fixed,
             counter=counter,
             target=settings.target,
-            threshold=settings.threshold,
+            threshold=None if settings.threshold is None else min(settings.threshold, self._window()),
         )
 
     def _occupancy(self, shown: Sequence[Entry], budget: Budget) -> Occupancy:
         checkpoint = self._frame.checkpoint
-        return occupancy(shown, self._frame.fresh, budget, checkpoint.baseline if checkpoint else 0)
+        baseline = checkpoint.baseline if checkpoint else 0
+        return occupancy(shown, self._frame.fresh, budget, baseline, self._learned.get("fixed"))
 
     def _prepared(self, trigger: Trigger) -> Steps[Prepared]:
         yield from self._synced()
@@ -309,8 +395,12 @@ class SessionSteps:
         used = self._occupancy(shown, budget)
         outcome = None
         wanted = self._due(used, budget) if trigger == "automatic" else trigger
+        if wanted is None and self.settings.auto and used.tokens > budget.input_limit:
+            # The strategy would wait, but there is nothing to wait for: this request cannot be sent.
+            wanted = "provider_context_limit"
         if wanted is not None:
             outcome = yield from self._compacted(wanted, self._phase(), None)
+            self._tried_at = None if outcome.checkpoint else used.tokens
             shown, new = self._frame.shown()
             used = self._occupancy(shown, budget)
         elif (yield from self._noticed(used, budget)):
@@ -345,11 +435,13 @@ class SessionSteps:
             model=settings.model,
             system=ask.system,
             tools=ask.tools,
-            max_output=ask.max_output or settings.output_ceiling,
+            max_output=budget.output_ceiling if settings.wire == "anthropic" else self._asked_output(),
         )
         cost = None
         if settings.prices is not None:
-            before, spent = self._before.get(self._checkpoint_id, (None, 0.0))
+            checkpoint = self._frame.checkpoint
+            known = (checkpoint.plan.tokens_before if checkpoint else None, 0.0)
+            before, spent = self._before.get(self._checkpoint_id, known)
             cost = carrying(used.tokens, settings.prices, before=before, spent=spent)
         messages = body["input" if settings.wire == "openai-responses" else "messages"]
         return Prepared(body, messages, shown, used, budget, outcome, cost)
@@ -371,9 +463,14 @@ class SessionSteps:
 
     def _due(self, used: Occupancy, budget: Budget) -> Trigger | None:
         trigger = self.settings.strategy.due(used, budget, self._due_state(budget))
-        if trigger == "automatic" and self._postponed_under == self._checkpoint_id:
-            return trigger if used.tokens > budget.input_limit else None
-        return trigger
+        if trigger != "automatic" or used.tokens > budget.input_limit:
+            return trigger
+        if self._postponed_under == self._checkpoint_id:
+            return None
+        # What could not be made smaller is not tried again, and not summarised again, before there is something new to cover (OV-02).
+        checkpoint = self._frame.checkpoint
+        least = max(self._tried_at or 0, checkpoint.baseline if checkpoint else 0)
+        return trigger if not least or used.tokens >= least + budget.keep_recent // 2 else None
 
     def _noticed(self, used: Occupancy, budget: Budget) -> Steps[bool]:
         """Appends what the strategy reminds the model of at this occupancy, each once for a checkpoint; whether there was anything."""
@@ -421,6 +518,7 @@ class SessionSteps:
                 tools=self._ask.tools,
                 attachments=self._frame.attachments,
                 summariser=settings.summariser,
+                output_cap=settings.output_ceiling,
                 deadline=settings.summary_deadline,
                 emit=self._emit,
                 price=lambda usage: usage_cost(usage, settings.prices) if settings.prices else None,
@@ -446,5 +544,9 @@ class SessionSteps:
         yield from self._appended(entries)
 
     def _emit(self, event: Event) -> None:
-        if self.settings.on_event is not None:
+        if self.settings.on_event is None:
+            return
+        try:
             self.settings.on_event(event)
+        except Exception:
+            _log.exception("a listener raised when it was told of %s; the session goes on", type(event).__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import func, select
@@ -25,8 +25,13 @@ class SessionStore:
         self._journal = journal
         self._session = session_id
 
-    def state(self) -> tuple[str | None, tuple[Any, ...]]:
-        """Id of the session's newest entry, and a token that changes whenever a checkpoint is committed or undone."""
+    def state(self, checkpoint_id: str) -> tuple[str | None, tuple[Any, ...], int]:
+        """What may have changed by another object's doing.
+
+        Returns:
+            Id of the session's newest entry, a token that is another one whenever a checkpoint was committed or undone, and how many
+            attachments there are under this checkpoint.
+        """
         with self._journal.read() as connection:
             session = session_row(connection, self._session)
             leaf = connection.scalar(select(entries.c.id).where(entries.c.n == session.leaf))
@@ -35,7 +40,9 @@ class SessionStore:
                     checkpoints.c.session == session.n
                 )
             ).one()
-            return leaf, tuple(token)
+            under = (attachments.c.session == session.n) & (attachments.c.checkpoint == checkpoint_id)
+            count = connection.scalar(select(func.count()).select_from(attachments).where(under))
+            return leaf, tuple(token), count or 0
 
     def attachments(self, checkpoint_id: str) -> tuple[Attachment, ...]:
         """The attachments made under a checkpoint ('' for none), in the order in which they were first sent."""
@@ -60,18 +67,23 @@ class SessionStore:
                 connection.execute(insert(attachments).values(values).on_conflict_do_nothing())
 
     def learned(self) -> dict[str, int]:
-        """What was learned, by name: `window` (the limit a provider named), `last_window` (of the model that served the last step)."""
+        """What was learned, by name.
+
+        `window/CONFIGURED/MODEL` is the limit that a provider named for this model, `last_window` the window of the model that served the last
+        step, `fixed` what system prompt and tools took in the last step that usage is known of.
+        """
         with self._journal.read() as connection:
             session = session_row(connection, self._session)
             rows = connection.execute(select(learned.c.name, learned.c.value).where(learned.c.session == session.n))
             return {str(name): int(value) for name, value in rows}
 
-    def learn(self, name: str, value: int) -> None:
-        """Remember a number under a name."""
+    def learn(self, numbers: Mapping[str, int]) -> None:
+        """Remember numbers under names."""
         with self._journal.write() as connection:
             session = session_row(connection, self._session)
-            values = {"session": session.n, "name": name, "value": value}
-            statement = insert(learned).values(values)
-            connection.execute(
-                statement.on_conflict_do_update(index_elements=["session", "name"], set_={"value": value})
-            )
+            for name, value in numbers.items():
+                values = {"session": session.n, "name": name, "value": value}
+                statement = insert(learned).values(values)
+                connection.execute(
+                    statement.on_conflict_do_update(index_elements=["session", "name"], set_={"value": value})
+                )
