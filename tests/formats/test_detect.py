@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+from hashlib import sha256
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
@@ -267,7 +268,37 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         read_sessions(tmp_path / "broken.gz")
 
 
-def test_a_gzip_stream_that_breaks_off_gives_what_it_held() -> None:
+def test_a_gzip_stream_that_breaks_off_gives_what_it_held_and_says_so() -> None:
     data = as_bytes(*({"role": "user", "content": f"u{n}" * 50} for n in range(2_000)))
     (t,) = read_sessions(gzip.compress(data)[:-2_000])
     assert 100 < len(t.entries) < 2_000
+    assert t.damaged[-1].reason.startswith("the gzip stream breaks off after ")
+
+
+@pytest.mark.parametrize("cut", [-1, -8])
+def test_a_stream_cut_behind_its_last_line_is_not_taken_for_whole(cut: int) -> None:
+    data = as_bytes(*({"role": "user", "content": f"u{n}"} for n in range(100)))
+    (t,) = read_sessions(gzip.compress(data)[:cut])
+    assert len(t.entries) == 100
+    assert [(damage.line, damage.reason.split(" (")[0]) for damage in t.damaged] == [
+        (101, f"the gzip stream breaks off after {len(data):,} unpacked bytes")
+    ]
+
+
+def test_bytes_flipped_inside_a_gzip_stream_do_not_take_what_stands_before_them() -> None:
+    lines = [{"role": "user", "content": sha256(str(n).encode()).hexdigest()} for n in range(5_000)]
+    packed = bytearray(gzip.compress(as_bytes(*lines)))
+    middle = len(packed) // 2
+    packed[middle : middle + 8] = b"\xff" * 8
+    (t,) = read_sessions(bytes(packed))
+    # Up to the damage every entry is what it was; what a damaged stream unpacks to behind it may be noise, which is no entry.
+    assert [entry.blocks[0].text for entry in t.entries[:2_000]] == [line["content"] for line in lines[:2_000]]
+    assert len(t.entries) < 5_000
+    assert "breaks off" in t.damaged[-1].reason
+
+
+def test_members_of_a_gzip_stream_before_a_damaged_one_are_read() -> None:
+    first, second = (as_bytes({"role": "user", "content": name}) for name in ("first", "second"))
+    (t,) = read_sessions(gzip.compress(first + b"\n") + gzip.compress(second)[:-4])
+    assert [entry.blocks[0].text for entry in t.entries] == ["first", "second"]
+    assert len(t.damaged) == 1

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from ..errors import EmptySessionError, UnknownFormatError
-from ..transcript import Transcript
+from ..transcript import Damage, Transcript
 from .files import READERS, Input, Reader, format_names, reader_by_name, third_party_readers
 from .files.base import unpacked
 from .files.messages import wire_of
@@ -31,11 +33,11 @@ def read_sessions(source: Path | bytes | Input, *, format: str | None = None) ->
     """
     given = _input(source)
     if format is not None:
-        return reader_by_name(format).read(given)
+        return _with_break(reader_by_name(format).read(given), given)
     first: EmptySessionError | None = None
     for reader in _candidates(given):
         try:
-            return reader.read(given)
+            return _with_break(reader.read(given), given)
         except EmptySessionError as error:
             first = first or error
     raise first or UnknownFormatError(_unknown(given))
@@ -58,8 +60,18 @@ def _input(source: Path | bytes | Input) -> Input:
     if isinstance(source, Input):
         return source
     if isinstance(source, bytes):
-        return Input("the given bytes", unpacked(source, "the given bytes"))
+        data, broken = unpacked(source, "the given bytes")
+        return Input("the given bytes", data, broken=broken)
     return Input.open(Path(source))
+
+
+def _with_break(sessions: list[Transcript], source: Input) -> list[Transcript]:
+    """The sessions; where their file broke off inside its gzip stream, the last one says so, even if its last line happens to be whole."""
+    if source.broken is None or not sessions:
+        return sessions
+    *others, last = sessions
+    end = Damage(line=source.data.count(b"\n") + 1, reason=source.broken)
+    return [*others, msgspec.structs.replace(last, damaged=(*last.damaged, end))]
 
 
 def _candidates(source: Input) -> Iterator[Reader]:

@@ -18,6 +18,7 @@ from ...transcript import Damage, Transcript
 __all__ = ["Input", "Reader", "Record", "entry_id", "json_records"]
 
 _SNIFFED = 65_536
+_BITE = 256
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Input:
     name: str
     data: bytes
     path: Path | None = None
+    broken: str | None = None
+    """Where a gzip stream broke off and why, when not all of it could be unpacked; `data` is then what came before."""
 
     @classmethod
     def open(cls, path: Path) -> Input:
@@ -50,7 +53,8 @@ class Input:
                     data += file.read()
         except OSError as error:
             raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
-        return cls(path.name, unpacked(data, str(path)), path)
+        whole, broken = unpacked(data, str(path))
+        return cls(path.name, whole, path, broken)
 
     @cached_property
     def head(self) -> str:
@@ -58,25 +62,43 @@ class Input:
         return self.data[:_SNIFFED].decode("utf-8", "replace").lstrip("﻿").lstrip()
 
 
-def unpacked(data: bytes, name: str) -> bytes:
-    """`data`, unpacked when it starts like a gzip stream. A stream that breaks off gives what could be unpacked, if anything.
+def unpacked(data: bytes, name: str) -> tuple[bytes, str | None]:
+    """`data`, unpacked when it starts like a gzip stream, and what is wrong with the stream, if anything.
+
+    Of a stream that breaks off or is damaged on the way, what came before is returned (failure kind IM-01: the rest is read, and what is
+    missing is said).
 
     Raises:
         FormatError: nothing of the stream could be unpacked.
     """
     if data[:2] != b"\x1f\x8b":
-        return data
+        return data, None
     try:
-        return gzip.decompress(data)
+        return gzip.decompress(data), None
     except (OSError, EOFError, zlib.error) as error:
-        partial = zlib.decompressobj(wbits=31)
-        try:
-            rescued = partial.decompress(data)
-        except zlib.error:
-            rescued = b""
+        rescued = _rescued(data)
         if not rescued:
             raise FormatError(f"{name} looks like gzip but cannot be unpacked: {error}") from error
-        return rescued
+        return rescued, f"the gzip stream breaks off after {len(rescued):,} unpacked bytes ({error})"
+
+
+def _rescued(data: bytes) -> bytes:
+    """What stands before the damage in a gzip stream, which may have several members."""
+    pieces: list[bytes] = []
+    try:
+        while data[:2] == b"\x1f\x8b":
+            member = zlib.decompressobj(wbits=31)
+            # In small bites, since an error takes the whole bite's output with it.
+            for at in range(0, len(data), _BITE):
+                pieces.append(member.decompress(data[at : at + _BITE]))
+                if member.eof:
+                    data = member.unused_data + data[at + _BITE :]
+                    break
+            else:
+                break
+    except zlib.error:
+        pass
+    return b"".join(pieces)
 
 
 class Reader(Protocol):
