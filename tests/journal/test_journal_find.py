@@ -18,8 +18,8 @@ from firsthand.formats.files.claude_code.reader import ClaudeCodeReader
 from firsthand.formats.files.codex.reader import CodexReader
 from firsthand.formats.files.pi.reader import PiReader
 from firsthand.journal import Found, Journal
+from firsthand.journal.candidates import is_looked_up
 from firsthand.journal.readable import passages
-from firsthand.journal.search_index import is_looked_up
 from firsthand.testing.builders import call, image, result, said, session, thought, user
 from firsthand.testing.random_entries import texts
 from firsthand.transcript import Entry, Marker, Media, Transcript

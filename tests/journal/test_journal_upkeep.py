@@ -30,7 +30,7 @@ def ids(journal: Journal, session_id: str) -> list[str]:
 
 
 def rows(journal: Journal) -> dict[str, int]:
-    tables = "entries segments sessions adopted markers session_markers pins features calls erasing search_docsize"
+    tables = "entries segments sessions adopted markers session_markers pins features calls erasing search_docsize search_parts"
     with journal.read() as connection:
         counted = {
             name: connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar_one() for name in tables.split()
@@ -181,7 +181,7 @@ def test_a_damaged_entry_can_be_deleted(journal: Journal) -> None:
     damage(journal, "UPDATE entries SET payload = x'7B7D' WHERE id = 'e2'")
     assert journal.find("healthy").damaged == ()
     assert journal.delete("s").entries == 2
-    assert rows(journal) == {"entries": 1, "segments": 1, "sessions": 1, "search_docsize": 1}
+    assert rows(journal) == {"entries": 1, "segments": 1, "sessions": 1, "search_docsize": 1, "search_parts": 1}
     assert journal.find("will be").matches == ()
     assert [m.entry for m in journal.find("another").matches] == ["t1"]
     assert journal.verify().ok
@@ -210,7 +210,9 @@ def test_searching_goes_on_around_a_damaged_entry(journal: Journal) -> None:
         ("INSERT INTO search (search, rowid, text) VALUES ('delete', 2, 'word two' || char(10, 10))", {"e2"}),
         ("INSERT INTO search (search) VALUES ('delete-all')", {"e1", "e2", "e3"}),
         ("INSERT INTO search (rowid, text) VALUES (99, 'word of nobody')", {None}),
-        ("INSERT INTO search (rowid, text) VALUES (4, 'word of the silent')", {"e4"}),
+        ("INSERT INTO search_parts (part, entry) VALUES (99, 77)", {None}),
+        ("INSERT INTO search_parts (part, entry) VALUES (99, 4)", {"e4"}),
+        ("DELETE FROM search_parts WHERE entry = 2", {"e2", None}),
     ],
 )
 def test_a_wrong_index_is_named_and_made_anew(journal: Journal, statement: str, missed: set[str | None]) -> None:

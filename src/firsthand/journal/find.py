@@ -19,11 +19,11 @@ from sqlalchemy import Connection, Row, func, select
 from ..codec import to_utf8
 from ..errors import ConfigError, JournalDamagedError, UnknownNameError
 from ..transcript import Entry, Role
+from .candidates import candidates
 from .owners import Owners
 from .readable import Kind, Passage, passages
 from .rows import entry_from, unpacked
 from .schema import entries
-from .search_index import candidates
 from .sessions import session_row
 from .tools import tool_of_result
 from .tree import Scope, bounds_of, scope_of

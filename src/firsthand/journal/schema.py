@@ -21,6 +21,7 @@ __all__ = [
     "markers",
     "metadata",
     "pins",
+    "search_parts",
     "segments",
     "session_markers",
     "sessions",
@@ -171,6 +172,15 @@ calls = Table(
     _number("block", key=True),
     _text("tool"),
     sqlite_with_rowid=False,
+)
+
+# Which entry a row of the search index belongs to: the texts of an entry are indexed in parts. Parts rise with the keys of entries.
+search_parts = Table(
+    "search_parts",
+    metadata,
+    _number("part", key=True),
+    _number("entry", ForeignKey("entries.n")),
+    Index("search_parts_by_entry", "entry"),
 )
 
 # The keys that a delete is about to take; outside of it always empty. The trigger on `entries` lets nothing else go.

@@ -119,6 +119,13 @@ _TABLES = (
         PRIMARY KEY (call_id, entry, block)
     ) WITHOUT ROWID
     """,
+    """
+    CREATE TABLE search_parts (
+        part INTEGER NOT NULL PRIMARY KEY,
+        entry INTEGER NOT NULL REFERENCES entries (n)
+    )
+    """,
+    "CREATE INDEX search_parts_by_entry ON search_parts (entry)",
     "CREATE TABLE erasing (entry INTEGER NOT NULL PRIMARY KEY)",
 )
 
