@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firsthand.errors import UnknownNameError
-from firsthand.session.overflow import Classified, classify, length_stop, silent_truncation
-from firsthand.session.overflow_table import SHAPES, Shape, shape_named
+from firsthand.session.overflow.classifying import Classified, classify, length_stop, silent_truncation
+from firsthand.session.overflow.table import SHAPES, Shape, shape_named
 
 LIMIT, REQUESTED = 131_072, 140_019
 

@@ -16,7 +16,7 @@ import pytest
 from served import PATHS, WIRES, ask, body, post
 
 from firsthand.errors import ConfigError, MissingExtraError, UnknownNameError
-from firsthand.session.overflow import classify
+from firsthand.session.overflow.classifying import classify
 from firsthand.testing.server import Call, Cut, Failure, FakeServer, Lane, Raw, Received, Reply
 from firsthand.transcript import Usage
 

@@ -16,7 +16,7 @@ from served import PATHS, WIRES, ask, body, post
 from firsthand.formats import read_sessions
 from firsthand.formats.wire import wire_by_name
 from firsthand.projection.repair import repair
-from firsthand.session.overflow import classify, silent_truncation
+from firsthand.session.overflow.classifying import classify, silent_truncation
 from firsthand.testing.server import FakeServer, Reply
 from firsthand.testing.server.accounting import PrefixCache, request_pieces
 from firsthand.tokens import FRAMING, MEDIA_TOKENS, CalibratedCounter, EstimateCounter, total_cost

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firsthand.session.overflow import classify
-from firsthand.session.overflow_table import SHAPES, Shape
+from firsthand.session.overflow.classifying import classify
+from firsthand.session.overflow.table import SHAPES, Shape
 from firsthand.testing.server import Call, Failure, FakeServer, Reply
 from firsthand.transcript import Usage
 

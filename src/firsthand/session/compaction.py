@@ -48,7 +48,7 @@ from ..transcript import Usage, View, typed_text
 from .effects import AskModel, Pause, Steps, Store, Summariser
 from .events import Applied, Event, Failed, FellBack, Started, Unfinished
 from .events import Unchanged as UnchangedEvent
-from .overflow import classify
+from .overflow.classifying import classify
 from .requests import Attachment, attached
 
 __all__ = ["Job", "Outcome", "OutcomeKind", "compaction"]

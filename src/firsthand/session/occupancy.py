@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..budget import Budget, Occupancy
 from ..tokens import total_cost
 from ..transcript import Entry
-from .overflow import silent_truncation
+from .overflow.classifying import silent_truncation
 
 __all__ = ["occupancy"]
 

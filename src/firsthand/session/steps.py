@@ -41,7 +41,7 @@ from .effects import Steps, Store
 from .events import Event, LimitLearned, NearTrigger, TruncationSuspected, Undone
 from .frame import Frame, front_of
 from .occupancy import occupancy
-from .overflow import classify, length_stop, silent_truncation
+from .overflow.classifying import classify, length_stop, silent_truncation
 from .requests import Attachment
 from .settings import Settings
 from .store import SessionStore

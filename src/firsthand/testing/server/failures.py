@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...session.overflow_shape import Shape
-from ...session.overflow_table import shape_named
+from ...session.overflow.shape import Shape
+from ...session.overflow.table import shape_named
 from .received import Received
 from .script import Failure, FailureKind
 from .stream import Turn, WireServer

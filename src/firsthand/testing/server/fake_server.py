@@ -46,7 +46,7 @@ class FakeServer:
         lanes: queues for side requests, asked first, in order.
         window: simulated context window in tokens by `counter`; None: no limit.
         overflow: above the window, `refuse`, or `truncate` silently and report only what fits (OV-12).
-        provider: row of `firsthand.session.overflow_table` to refuse with; by default that of the wire that was called.
+        provider: row of `firsthand.session.overflow.table` to refuse with; by default that of the wire that was called.
         validate: whether `firsthand.testing.validate` judges the messages. The fields that an API demands are always checked.
         cache: whether usage reports what a prefix cache would have served: the longest common prefix with an earlier request.
         models: names in the model list. Any model may be asked.

@@ -11,7 +11,7 @@ import msgspec
 
 from ...codec import compact_json, decode, to_utf8
 from ...errors import ConfigError
-from ...session.overflow_table import shape_named
+from ...session.overflow.table import shape_named
 from ...transcript import Usage
 
 __all__ = ["Answer", "Call", "Cut", "Failure", "FailureKind", "Lane", "Raw", "Reply", "Script", "read_script"]
@@ -119,7 +119,7 @@ class Failure(_Step, frozen=True):
 
     kind: FailureKind
     provider: str | None = None
-    """For `overflow`: a row of `firsthand.session.overflow_table`, such as `mistral` or `anthropic/with-output`; by default the
+    """For `overflow`: a row of `firsthand.session.overflow.table`, such as `mistral` or `anthropic/with-output`; by default the
     provider of the wire that was called."""
     limit: int | None = None
     """For `overflow`: the window that the error names, in tokens; by default the server's, or one token less than the request."""

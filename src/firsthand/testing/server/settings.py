@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from ...errors import ConfigError
-from ...session.overflow_table import shape_named
+from ...session.overflow.table import shape_named
 from ...tokens import Counter, EstimateCounter
 from .received import Received
 from .script import Answer, Lane, Reply

@@ -1,7 +1,7 @@
 """One table of how providers say that a request is too large for the model's window (failure kinds OV-05, OV-06).
 
 Each row is one shape: who sends it, with which status, the whole body as an example, and the pattern by which its text is known.
-The rows serve three readers: `firsthand.session.overflow.classify` matches them, the fake model server of `firsthand.testing` sends
+The rows serve three readers: `firsthand.session.overflow.classifying.classify` matches them, the fake model server of `firsthand.testing` sends
 them, and the tests go through all of them. In patterns `<limit>`, `<requested>`, `<input>` and `<output>` stand for numbers of
 tokens, with or without separators; in bodies `{limit}` and `{requested}` do. Most texts were collected from the providers' API
 references and from the issue trackers of clients that met them; the conditions under which clients saw them are in pi.md 10.1,
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 
-from ..errors import UnknownNameError
-from .overflow_hosted import HOSTED
-from .overflow_local import LOCAL
-from .overflow_shape import MAXIMUM, Shape, pattern
+from ...errors import UnknownNameError
+from .hosted import HOSTED
+from .local import LOCAL
+from .shape import MAXIMUM, Shape, pattern
 
 __all__ = [
     "GENERAL_NUMBERS",

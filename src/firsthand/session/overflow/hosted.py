@@ -1,8 +1,8 @@
-"""Overflow errors of hosted providers, one row per shape; see `overflow_table`."""
+"""Overflow errors of hosted providers, one row per shape; see `table`."""
 
 from __future__ import annotations
 
-from .overflow_shape import (
+from .shape import (
     AT_MOST,
     MAXIMUM,
     REQUESTED,

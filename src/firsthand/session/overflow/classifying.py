@@ -1,7 +1,7 @@
 """What a provider's answer means for a request that may have been too large.
 
 Everything here is a pure decision about one answer; what is then done (one compaction, one retry, a learned limit) is the
-runtime's. Failure kinds OV-05 to OV-09, OV-11 to OV-13 and GW-09; the shapes themselves are in `overflow_table`.
+runtime's. Failure kinds OV-05 to OV-09, OV-11 to OV-13 and GW-09; the shapes themselves are in `table`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .error_text import ErrorText, parsed_body, read_error
-from .overflow_shape import Shape, number
-from .overflow_table import GENERAL_NUMBERS, OUTPUT_LIMITS, OVERFLOW_CODES, SHAPES
+from .shape import Shape, number
+from .table import GENERAL_NUMBERS, OUTPUT_LIMITS, OVERFLOW_CODES, SHAPES
 
 __all__ = ["Classified", "Kind", "classify", "length_stop", "silent_truncation"]
 

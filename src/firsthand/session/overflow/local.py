@@ -1,8 +1,8 @@
-"""Overflow errors of servers and proxies that people run themselves, one row per shape; see `overflow_table`."""
+"""Overflow errors of servers and proxies that people run themselves, one row per shape; see `table`."""
 
 from __future__ import annotations
 
-from .overflow_shape import AT_MOST, MAXIMUM, RESULTED, TOO_LONG, Shape, flat_body, openai_body, pattern
+from .shape import AT_MOST, MAXIMUM, RESULTED, TOO_LONG, Shape, flat_body, openai_body, pattern
 
 __all__ = ["LOCAL"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..codec import decode
+from ...codec import decode
 
 __all__ = ["ErrorText", "parsed_body", "read_error"]
 
