@@ -184,24 +184,12 @@ def _replayed(
         cell[0] += row.hits
         cell[1] += row.of
     table(
-        (
-            "strategy",
-            "summary",
-            "window",
-            "after",
-            "exam",
-            "session",
-            "outcome",
-            "as made at once",
-            "hits",
-            "questions",
-            "tokens",
-        ),
-        ((*key, *cell) for key, cell in cells.items()),
+        ("strategy", "summary", "window", "after", "exam", "session", "outcome", "at once", "hits", "tokens"),
+        ((*key, f"{hits}/{of}", tokens) for key, (hits, of, tokens) in cells.items()),
         title="Survival (reader: literal)",
     )
     typer.echo(
-        "`as made at once`: whether the plan equals the one computed at once from the originals; empty where that needs a summary."
+        "`at once`: whether the plan equals the one computed at once from the originals; empty where that needs a summary."
     )
 
 

@@ -61,7 +61,8 @@ def survive(
     entries = tuple(msgspec.structs.replace(entry, usage=None, parent=None) for entry in transcript.path())
     costs = [entry_cost(entry, counter) for entry in entries]
     whole = "\n".join(reading(entries))
-    asks = _summariser(counter) if summariser == "extractive" else None
+    calls: list[int] = []
+    asks = _summariser(counter, calls) if summariser == "extractive" else None
     made = 0
     with TemporaryDirectory(prefix="firsthand-lab-") as folder, Journal.open(Path(folder) / "replay.db") as journal:
         session = Session.open(
@@ -98,7 +99,7 @@ def survive(
                                 position=position,
                                 strategy=strategy.name,
                                 target=None,
-                                summariser=summariser if asks else "-",
+                                summariser=summariser if calls else "-",
                                 mode="replay",
                                 window=window,
                                 outcome="compacted" if outcome.kind == "applied" else "fallback",
@@ -130,8 +131,9 @@ def _same(strategy: Strategy, session: Session, plan: Plan, budget: Any) -> bool
     return (once.cutoff, once.items) == (plan.cutoff, plan.items) if isinstance(once, Plan) else None
 
 
-def _summariser(counter: Counter) -> Any:
+def _summariser(counter: Counter, calls: list[int]) -> Any:
     def answer(body: Mapping[str, Any]) -> dict[str, Any]:
+        calls.append(len(body["messages"]))
         texts = [literal(_text(message)) for message in body["messages"]]
         # A client that serialises the history puts all of it into one message.
         messages = texts[:-1] if len(texts) > 2 else [part for text in texts for part in text.split("\n\n")]
