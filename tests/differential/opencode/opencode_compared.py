@@ -156,6 +156,7 @@ _TAGS = ("conversation", "prior-summary")
 
 def _request(ours: Any, asked: Received, tags: Sequence[str]) -> Iterator[str]:
     theirs = asked.messages[-1]["content"]
+    assert _inside("conversation", theirs), "a request for a summary without a conversation"
     for tag in tags:
         mine, other = _inside(tag, ours.instruction), _inside(tag, theirs)
         if mine != other:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from opencode_client import RELEASE, OpenCode, opencode, runs, says
 from opencode_compared import Verdict, judged, stored, untimely
+from opencode_pruned import cleared
 from real_clients import TALLY, lines
 
 from firsthand.strategies import strategy_by_name
@@ -176,3 +177,18 @@ def test_the_client_s_options_for_the_tail(tmp_path: Path) -> None:
         session.compact()
         session.turn("last", says("the end"))
         assert [verdict.tail for verdict in agreed(session, **options)] == [4, 1]
+
+
+def test_old_tool_outputs_are_cleared(tmp_path: Path) -> None:
+    """Outputs of about 7,000 tokens each, so that some turns have enough to clear and others have not."""
+    with opencode(tmp_path, window=400_000, prune=True) as session:
+        for number, outputs in enumerate([2, 5, 3, 1, 1, 4, 3, 1]):
+            steps = [runs(f"T{number}-{output}", 600) for output in range(outputs)]
+            session.turn(f"prompt {number}", *steps, says(f"answer {number}"))
+        session.turn("last", says("the end"))
+        found = cleared(session, stored(session), strategy_by_name("opencode-prune"))
+    client = f"OpenCode {RELEASE} opencode-prune"
+    TALLY[client, "turns"] += len(found)
+    TALLY[client, "turns that differ"] += sum(theirs != ours for theirs, ours in found)
+    assert [theirs for theirs, _ in found] == [ours for _, ours in found]
+    assert len({len(theirs) for theirs, _ in found}) > 2, "too little was cleared to compare"
