@@ -6,13 +6,13 @@ uses. Both run strategies that need no model; a `Session` runs the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .budget import Budget
 from .codec import compact_json
-from .errors import CompactionRefusedError, ConfigError
+from .errors import CompactionRefusedError, ConfigError, FormatError
 from .formats.wire import wire_by_name
 from .projection.plan import Plan
 from .projection.render import project
@@ -79,7 +79,9 @@ def compact(
     # Telling formats apart brings every reader in, which whoever names the wire need not pay for.
     from .formats.detect import wire_of
 
-    items = list(messages)
+    if not isinstance(window, int):
+        raise ConfigError(f"the window is a whole number of tokens, not {window!r}")
+    items = _items(messages)
     wire_format = wire_by_name(wire or wire_of(items))
     entries = wire_format.read(items)
     counter = counter or counter_for_model(model)
@@ -94,6 +96,17 @@ def compact(
         return Compacted(items, system, report, None)
     written = wire_format.write(shown)
     return Compacted(written.messages, system if written.system is None else written.system, report, plan)
+
+
+def _items(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages as a list; a list stays the very same object."""
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise FormatError(f"messages must be a list of messages, not a {type(messages).__name__}")
+    items = messages if isinstance(messages, list) else list(messages)
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise FormatError(f"message {number} is a {type(item).__name__}, and a message must be a JSON object")
+    return items
 
 
 def compact_view(
