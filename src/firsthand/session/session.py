@@ -109,7 +109,7 @@ class Session(_Common):
         self.close()
 
     def append(self, items: Iterable[Entry | Mapping[str, Any]]) -> tuple[Entry, ...]:
-        """Store what happened: messages in the session's wire (user messages, tool results), or entries.
+        """Store what happened: messages in the session's wire (user messages, tool results), or entries; one without an id gets one.
 
         Returns:
             The entries as stored, with their ids.

@@ -293,7 +293,7 @@ class SessionSteps:
             if isinstance(item, Entry):
                 yield from self._read_run(wire, run)
                 run = []
-                yield item
+                yield item if item.id else msgspec.structs.replace(item, id=f"e{uuid4().hex}")
             else:
                 run.append(dict(item))
         yield from self._read_run(wire, run)
