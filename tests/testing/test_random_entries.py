@@ -4,43 +4,49 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, given, settings
+from hypothesis.strategies import SearchStrategy
 
 from firsthand.errors import MissingExtraError
-from firsthand.projection.repair import repair
+from firsthand.projection.repair import RepairKind, repair
 from firsthand.testing.random_entries import entry_lists, paired_paths, texts, trees
 from firsthand.transcript import Entry, Media, Reasoning, Text, ToolCall, ToolResult, Unknown, path_to
 
 Entries = tuple[Entry, ...]
 
 
-def has(kind: type) -> Callable[[Entries], bool]:
-    return lambda entries: any(isinstance(block, kind) for entry in entries for block in entry.blocks)
+def drawn(strategy: SearchStrategy[Any], number: int = 250) -> list[Any]:
+    """What a strategy draws; nothing is shrunk, which would take a minute for each question asked of it."""
+    out: list[Any] = []
+
+    @settings(max_examples=number, phases=[Phase.generate], database=None, deadline=None, derandomize=True)
+    @given(strategy)
+    def draw(value: Any) -> None:
+        out.append(value)
+
+    draw()
+    return out
 
 
-def repaired(kind: str) -> Callable[[Entries], bool]:
-    return lambda entries: any(done.kind == kind for done in repair(entries).repairs)
+@pytest.mark.parametrize("strategy", [entry_lists, paired_paths])
+def test_all_kinds_of_blocks_occur(strategy: Callable[[], SearchStrategy[Entries]]) -> None:
+    kinds = {type(block) for entries in drawn(strategy()) for entry in entries for block in entry.blocks}
+    assert kinds == {Text, Reasoning, ToolCall, ToolResult, Media, Unknown}
 
 
-@pytest.mark.parametrize("kind", [Text, Reasoning, ToolCall, ToolResult, Media, Unknown])
-def test_all_kinds_of_blocks_occur(kind: type) -> None:
-    assert find(entry_lists(), has(kind))
-    assert find(paired_paths(), has(kind))
+def test_all_faults_occur() -> None:
+    kinds = {done.kind for entries in drawn(entry_lists()) for done in repair(entries).repairs}
+    assert kinds == set(get_args(RepairKind))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["entry-dropped", "call-answered", "call-renamed", "result-moved", "result-orphaned", "result-repeated"],
-)
-def test_all_faults_occur(kind: str) -> None:
-    assert find(entry_lists(), repaired(kind), settings=settings(max_examples=5_000))
-
-
-@pytest.mark.parametrize("sign", ["", "\ud83d", "\x00", "\n"])
-def test_all_sorts_of_texts_occur(sign: str) -> None:
-    assert find(texts(), lambda text: sign in text if sign else not text) is not None
+def test_all_sorts_of_texts_occur() -> None:
+    made = drawn(texts())
+    assert "" in made
+    for sign in ("\ud83d", "\x00", "\n"):
+        assert any(sign in text for text in made)
 
 
 @settings(max_examples=100, deadline=None)
@@ -59,7 +65,7 @@ def test_trees_branch() -> None:
         parents = [entry.parent for entry in entries if entry.parent]
         return len(set(parents)) < len(parents)
 
-    assert find(trees(), forks)
+    assert any(map(forks, drawn(trees(), 100)))
 
 
 def test_without_hypothesis_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

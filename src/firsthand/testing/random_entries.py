@@ -240,7 +240,7 @@ class _Turn(NamedTuple):
 
     rule: list[Text]
     typed: Text
-    attached: list[Media]
+    attached: list[Media | Unknown]
     steps: list[_Step]
     said: Text
     usage: Usage | None
@@ -281,7 +281,7 @@ def _turn() -> SearchStrategy[_Turn]:
         _Turn,
         st.one_of(st.just([]), st.just([]), st.lists(typed, max_size=1)),
         typed,
-        st.one_of(st.just([]), st.lists(_media(), max_size=1)),
+        st.one_of(st.just([]), st.lists(st.one_of(_media(), _media(), _unknown()), max_size=1)),
         st.lists(step, max_size=2),
         typed,
         usage,
