@@ -19,7 +19,7 @@ from firsthand.errors import (
 )
 from firsthand.journal import Journal
 from firsthand.session.cost import Prices
-from firsthand.session.events import Event, LimitLearned, NearTrigger, Started, TruncationSuspected
+from firsthand.session.events import Event, LimitLearned, NearTrigger, Started
 from firsthand.session.session import AsyncSession, Session
 from firsthand.strategies import strategy_by_name
 from firsthand.tokens import EstimateCounter
@@ -399,18 +399,6 @@ def test_a_length_stop_without_output_is_no_success(journal: Journal) -> None:
     session.append([user("go")])
     with pytest.raises(OutputLimitError):  # OV-13
         session.record(says("", "length"))
-
-
-def test_a_suspiciously_small_count_is_flagged(journal: Journal) -> None:
-    events: list[Event] = []
-    session = (
-        opened(journal, events, window=200_000, learned_window=None) if False else opened(journal, events, window=8_192)
-    )
-    session.append([user("x" * 22_000)])
-    session.prepare(max_output=100)
-    session.record(says("ok", usage={"prompt_tokens": 2_048, "completion_tokens": 1}))
-    flagged = [event for event in events if isinstance(event, TruncationSuspected)]
-    assert len(flagged) <= 1
 
 
 # --- operations of others -------------------------------------------------------------------------------------------------------------------
