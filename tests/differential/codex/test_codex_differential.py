@@ -107,6 +107,15 @@ def test_the_request_for_a_summary_overflows(release: str, refusals: int, tmp_pa
     assert phases(verdicts(release, model)) == ["mid_turn"]
 
 
+def test_a_status_of_400_makes_no_request_smaller_in_the_older_release(tmp_path: Path) -> None:
+    """Known difference: when a request is made smaller is the client's affair; `shrink` only says how."""
+    with codex("0.147.0", tmp_path) as (session, model):
+        model.summaries.extend([Failure("overflow")] * 2)
+        session.turn("first prompt", runs("A", tokens=LIMIT), says("not asked for any more"))
+    asked = [got.messages for kind, got in model.seen if kind == "summary"]
+    assert [len(messages) for messages in asked] == [len(asked[0])] * 2
+
+
 @each_release
 def test_the_request_for_a_second_summary_overflows(release: str, tmp_path: Path) -> None:
     with codex(release, tmp_path) as (session, model):

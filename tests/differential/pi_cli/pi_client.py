@@ -30,6 +30,8 @@ class PiClient:
 
     def __init__(self, process: subprocess.Popen[str], model: ScriptedModel, home: Path, window: int) -> None:
         self.model = model
+        self.by_hand: list[int] = []
+        """Numbers of the requests for a summary that were asked for explicitly."""
         self.window = window
         self._home = home
         self._process = process
@@ -45,7 +47,9 @@ class PiClient:
 
     def compact(self) -> None:
         """The explicit compaction."""
+        known = len(self.model.seen)
         self._ask({"type": "compact"})
+        self.by_hand += [got.number for _, got in self.model.seen[known:]]
 
     def stored(self) -> bytes:
         """The session file."""

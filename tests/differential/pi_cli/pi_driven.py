@@ -15,7 +15,7 @@ from typing import Any
 
 from pi_client import PiClient
 
-from firsthand.budget import Budget
+from firsthand.budget import Budget, Occupancy
 from firsthand.formats.files.base import Input
 from firsthand.formats.files.pi.reader import PiReader
 from firsthand.formats.wire import wire_by_name
@@ -61,18 +61,23 @@ def judged(session: PiClient, strategy: Strategy) -> list[Verdict]:
             continue
         marker = next(markers)
         assert marker.after is not None
-        refused = isinstance(seen[number - len(asked) - 1][1].answer, Failure)
-        verdict = Verdict("provider_context_limit" if refused else "manual", requests=len(asked))
+        before = seen[number - len(asked) - 1][1].answer
+        refused = isinstance(before, Failure)
+        total = before.usage.total if isinstance(before, Reply) and before.usage else 0
+        by_hand = asked[0].number in session.by_hand
+        trigger = "provider_context_limit" if refused else "manual" if by_hand else "automatic"
+        occupancy = Occupancy(total, total) if trigger == "automatic" else None
+        verdict = Verdict(trigger, requests=len(asked))
         verdicts.append(verdict)
         # The answer that failed stands in the file, and is sent to nobody.
         entries = [entry for entry in record.entries[: positions[marker.after] + 1] if entry.status != "error"]
         view = View(WIRE.read([system, *WIRE.write(entries).messages]))
-        request = CompactionRequest(trigger=verdict.trigger, phase="standalone")  # type: ignore[arg-type]
-        decision = strategy.plan(view, limits, request, previous)
+        request = CompactionRequest(trigger=verdict.trigger, phase="pre_turn")  # type: ignore[arg-type]
+        decision = strategy.plan(view, limits, request, previous, None, occupancy)
         assert isinstance(decision, NeedsSummary), decision
         answers: dict[str, Summary] = {}
         verdict.differences += _requests(decision, asked, answers)
-        plan = strategy.plan(view, limits, request, previous, answers)
+        plan = strategy.plan(view, limits, request, previous, answers, occupancy)
         assert isinstance(plan, Plan), plan
         ours = [_message(message) for message in WIRE.write(repair(project(view, plan)).entries).messages]
         theirs = [_message(message) for message in seen[number][1].messages]
