@@ -34,7 +34,12 @@ def test_compact_of_a_file_needs_no_journal(sample: Path, tmp_path: Path) -> Non
     assert list(report)[:7] == ["outcome", "reason", "strategy", "window", "output_ceiling", "input_limit", "counter"]
     assert report["outcome"] == "applied"
     assert report["tokens_after"] < report["input_limit"] < report["tokens_before"]
-    assert report["entries"] == {"total": 27, "covered": 23, "kept": 2, "tail": 4}
+    assert {name: report[name] for name in ("entries", "covered", "kept", "tail")} == {
+        "entries": 27,
+        "covered": 23,
+        "kept": 2,
+        "tail": 4,
+    }
     assert set(report["fates"]) == {"kept", "indexed", "omitted"}
     assert report["fates"]["omitted"]["tool result"]["tokens"] > 100_000
     body = json.loads(out.read_text())

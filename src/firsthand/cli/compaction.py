@@ -56,7 +56,11 @@ def compact(
     out: Annotated[Path | None, typer.Option(help="File for the messages; stdout when only --to is given.")] = None,
     instructions: Annotated[str | None, typer.Option(help="Your note on what matters, kept verbatim.")] = None,
     summary: Annotated[
-        bool, typer.Option("--summary", help="Add a summary that a model writes; needs --model-url.")
+        bool,
+        typer.Option(
+            "--summary",
+            help="Add a summary that a model writes; needs --model-url, and installs the result as --commit does.",
+        ),
     ] = False,
     model_url: Annotated[
         str | None,
@@ -282,7 +286,7 @@ def _print_report(transcript: Transcript, report: Report, where: str) -> None:
     typer.echo(
         f"Session {transcript.id} ({transcript.format}"
         + (f", {transcript.model}" if transcript.model else "")
-        + f"): {report.entries['total']:,} entries"
+        + f"): {report.entries:,} entries"
     )
     typer.echo(
         f"Window {report.window:,}, input limit {report.input_limit:,}, counter {report.counter} ({report.counter_error})"
@@ -290,8 +294,8 @@ def _print_report(transcript: Transcript, report: Report, where: str) -> None:
     typer.echo(_headline(report))
     if report.outcome == "applied":
         typer.echo(
-            f"Covered {report.entries['covered']:,} entries, of which {report.entries['kept']:,} stay as originals; "
-            f"the newest {report.entries['tail']:,} are untouched"
+            f"Covered {report.covered:,} entries, of which {report.kept:,} stay as originals; "
+            f"the newest {report.tail:,} are untouched"
         )
     met = [fate for fate in FATES if report.fates.get(fate)]
     rows = []

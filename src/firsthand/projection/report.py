@@ -40,8 +40,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     tokens_before: int
     """Of the request before, system prompt and tools included, in the counter's tokens."""
     tokens_after: int
-    entries: dict[str, int]
-    """Entries in all, covered by the projection, kept in part or whole of the covered ones, and in the tail."""
+    entries: int
+    """Entries of the active path."""
+    covered: int
+    """Of these, the ones that the projection covers."""
+    kept: int
+    """Covered ones of which at least a part stands in it as an original."""
+    tail: int
+    """The newest ones, which are untouched."""
     fates: dict[str, dict[str, Counts]]
     """By fate, then by kind of block."""
     notes: dict[str, str] = {}
@@ -74,7 +80,10 @@ def report_of(
         counter_error=budget.counter.error,
         tokens_before=before,
         tokens_after=after,
-        entries={"total": len(view), "covered": covered, "kept": kept, "tail": len(view) - covered},
+        entries=len(view),
+        covered=covered,
+        kept=kept,
+        tail=len(view) - covered,
         fates=_by_fate(tally(view, plan, budget.counter)),
         notes=plan.notes if plan else {},
     )
