@@ -288,6 +288,12 @@ def _print(rows: Sequence[Row], setup: Setup, sessions: int, by_kind: bool, leas
         )  # fmt: skip
     if by_kind:
         _print_kinds(rows)
+    if setup.mode == "forced":
+        whole = {(row.session, row.boundary, row.strategy, row.target) for row in rows if row.outcome == "whole"}
+        if whole:
+            typer.echo(
+                f"Not in the tables: {len(whole):,} times a strategy left a history whole that it thought short enough."
+            )
     typer.echo(
         f"{sessions:,} sessions, mode {setup.mode}, window {setup.window:,}. Sizes: o200k, exact; medians. Summary `none`: the rules alone, a "
         "placeholder where a summary would stand; `extractive`: lines chosen by rules, 2,000 tokens at most, no model. Score: hits / questions "
@@ -299,6 +305,8 @@ def _print(rows: Sequence[Row], setup: Setup, sessions: int, by_kind: bool, leas
 def _print_kinds(rows: Sequence[Row]) -> None:
     groups: dict[tuple[str, str, str], dict[str, list[int]]] = {}
     for row in rows:
+        if row.outcome == "whole" and row.mode == "forced":
+            continue
         cell = groups.setdefault((row.exam, row.strategy, row.summariser), {}).setdefault(row.source, [0, 0])
         cell[0] += row.hits
         cell[1] += row.of

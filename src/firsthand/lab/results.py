@@ -131,9 +131,14 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scores(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Score]:
-    """The scores of every strategy, target, summariser and exam, in order of first appearance."""
+    """The scores of every strategy, target, summariser and exam, in order of first appearance.
+
+    Rows of a forced run in which a strategy left the history whole are left out: nothing was compacted, so nothing was measured.
+    """
     groups: dict[tuple[str, int | None, str, str], list[Row]] = {}
     for row in rows:
+        if row.outcome == "whole" and row.mode == "forced":
+            continue
         groups.setdefault((row.strategy, row.target, row.summariser, row.exam), []).append(row)
     return [_score(key, found, least) for key, found in groups.items()]
 

@@ -116,7 +116,7 @@ class _Loaded:
         self.text = "\n".join(reading(self.view.entries))
         self.digest = blake2b(b"".join(map(encode, self.view.entries)), digest_size=12).hexdigest()
         self._occurs: dict[str, bool] = {}
-        self.plans: dict[tuple[Arm, int], tuple[Plan | None, bool]] = {}
+        self.plans: dict[tuple[Arm, int], Plan | None] = {}
 
     def occurs(self, text: str) -> bool:
         """Whether a string occurs anywhere in the session; decoys are the same at every boundary, so each is looked for once."""
@@ -216,7 +216,7 @@ def measure(task: Task) -> list[tuple[str, list[Row]]]:
                 if made is None:
                     break
                 rows += _rows(arm, made, asked, task, loaded)
-                if not made.asked and not _ever_asked(arm, loaded):
+                if not made.asked and not _asks(name):
                     # It wants no summary, so the other summarisers would give the same.
                     break
         out.append((key, rows))
@@ -230,8 +230,12 @@ def _sizes(strategy: str, setup: Setup, wanted: int | None) -> tuple[int | None,
     return setup.targets if wanted is None else (wanted,)
 
 
-def _ever_asked(arm: Arm, loaded: _Loaded) -> bool:
-    return any(asked for (known, _), (_, asked) in loaded.plans.items() if known == arm)
+@lru_cache(maxsize=64)
+def _asks(strategy: str) -> bool:
+    """Whether a strategy wants summaries, tried on a chain that is too long for its window; so that its rows have one label throughout."""
+    view = View(chain("export", 1).entries)
+    budget = Budget.of(200_000, counter=EstimateCounter())
+    return run_arm(Arm(strategy), strategy_by_name(strategy), view, budget, None, "forced", EstimateCounter()).asked
 
 
 def _target(task: Task, loaded: _Loaded) -> int | None:
@@ -250,11 +254,11 @@ def _projected(arm: Arm, task: Task, loaded: _Loaded) -> Projected | None:
     budget = _budget(loaded, setup, task.origin)
     made: Projected | None = None
     for position in _positions(task, loaded):
-        previous, _ = loaded.plans.get((arm, _before(position, task, loaded)), (None, False))
+        previous = loaded.plans.get((arm, _before(position, task, loaded)))
         if position != task.boundary.position and (arm, position) in loaded.plans:
             continue
         made = run_arm(arm, strategy, loaded.at(position), budget, previous, setup.mode, loaded.counter)
-        loaded.plans[arm, position] = (made.plan, made.asked)
+        loaded.plans[arm, position] = made.plan
     return None if made is None or made.outcome == "none" else made
 
 
@@ -295,7 +299,7 @@ def _rows(arm: Arm, made: Projected, asked: Questions, task: Task, loaded: _Load
             position=task.boundary.position,
             strategy=arm.strategy,
             target=arm.target,
-            summariser=arm.summariser if made.asked or _ever_asked(arm, loaded) else "-",
+            summariser=arm.summariser if made.asked or _asks(arm.strategy) else "-",
             mode=task.setup.mode,
             window=task.setup.window,
             outcome=made.outcome,
