@@ -26,9 +26,17 @@ def blocks() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("place", "code"), blocks(), ids=lambda value: value if ":" in value and "\n" not in value else "")
+@pytest.mark.parametrize(
+    ("place", "code"), blocks(), ids=lambda value: value if ":" in value and "\n" not in value else ""
+)
 def test_examples_run(place: str, code: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    # A reader of the pages has a session of their own at hand.
+    (tmp_path / "session.jsonl").write_text(
+        '{"role":"user","content":"Why?"}\n{"role":"assistant","content":"connection refused"}\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
+    )
     assert done.returncode == 0, f"{place}: {done.stderr}"
 
 
@@ -38,6 +46,13 @@ def test_public_names_are_there_and_mentioned() -> None:
         assert hasattr(firsthand, name)
         if not name.startswith("_"):
             assert name in text, f"{name} is public and nowhere in the docs"
+
+
+def test_the_page_of_the_command_line_is_what_the_commands_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from cli_page import PAGE, page
+
+    assert PAGE.read_text() == page(), "stale: run python scripts/cli_page.py"
 
 
 def test_every_strategy_has_its_place_in_the_docs() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from firsthand.cli.output import table, write_bytes
+from firsthand.cli.output import stderr, table, write_bytes
 from firsthand.errors import ConfigError
 
 
@@ -91,3 +91,12 @@ def test_narrow_terminals_get_lines_instead(
 ) -> None:
     listed = drawn(60, capsys, monkeypatch)
     assert listed[:2] == [IDS[0], "  format claude-code; user texts 1,234,567; title a title"]
+
+
+def test_control_characters_out_of_a_file_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    table(("id", "title"), [("a\x1b[2Jb", "bell\x07 and \x9b31m colour")])
+    stderr("no session '\x1b]0;title\x07'")
+    shown = capsys.readouterr()
+    assert "a␛[2Jb" in shown.out
+    assert "bell␇" in shown.out
+    assert [found for found in shown.out + shown.err if found in "\x1b\x07\x9b"] == []

@@ -72,9 +72,10 @@ def import_files(
                 for warning in transcript.warnings:
                     stderr(f"warning: {path}: {warning}")
                 if transcript.damaged:
+                    places = "place" if len(transcript.damaged) == 1 else "places"
                     lines = ", ".join(str(damage.line) for damage in transcript.damaged[:5])
                     stderr(
-                        f"warning: {path}: {len(transcript.damaged)} damaged places (line {lines}); the rest was read"
+                        f"warning: {path}: {len(transcript.damaged)} damaged {places} (line {lines}); the rest was read"
                     )
     if not as_json and rows:
         _print_imported(rows)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["progress", "stderr", "stdout_json", "table", "write_bytes"]
 
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"} | {0x7F: 0x2421, 0x9B: 0xFFFD}
+"""Control characters as the pictures that stand for them: a title or an id out of a file must not steer the terminal."""
 _PIPED = 120
 """Columns of a table that goes to a file or another program."""
 _FIRM = 18
@@ -24,7 +26,7 @@ _FIRM = 18
 
 def stderr(text: str) -> None:
     """One message for the person, beside whatever goes to stdout."""
-    print(text.encode("utf-8", "replace").decode(), file=sys.stderr)  # noqa: T201
+    print(text.translate(_PICTURES).encode("utf-8", "replace").decode(), file=sys.stderr)  # noqa: T201
 
 
 def stdout_json(value: Any) -> None:
@@ -148,7 +150,7 @@ def _lines(lines: Iterable[str]) -> None:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).translate(_PICTURES)
 
 
 @contextmanager
