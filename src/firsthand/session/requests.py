@@ -71,8 +71,10 @@ def attached(
 
 def _answer(out: list[Entry], waiting: Counter[str], placeholders: Iterable[Attachment]) -> None:
     for item in placeholders:
-        if item.call_id is not None and item.call_id in waiting:
-            _answered(waiting, item.call_id)
+        if item.call_id is None:
+            continue
+        # One attachment stands for all calls of its id that wait there.
+        for _ in range(waiting.pop(item.call_id, 0)):
             result = ToolResult(item.call_id, (Text(item.text, origin="injected"),), is_error=True)
             out.append(Entry(id=f"{item.entry}#{item.call_id}", role="tool", blocks=(result,)))
 
