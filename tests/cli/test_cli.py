@@ -199,6 +199,27 @@ def test_a_process_of_its_own_ends_as_documented(sample: Path, tmp_path: Path) -
     assert shell("nonsense").returncode == 2
 
 
+def test_a_locale_without_a_character_gets_its_code(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text('{"role":"user","content":"Grüße, 日本"}\n{"role":"assistant","content":"Hallo"}\n')
+    environment = {"FIRSTHAND_JOURNAL": str(tmp_path / "j.db"), "PYTHONIOENCODING": "ascii"}
+    imported = shell("import", path, "--json", environment=environment)
+    shown = shell("show", json.loads(imported.stdout)["session"], environment=environment)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Gr\\xfc\\xdfe, \\u65e5\\u672c" in shown.stdout
+
+
+def test_a_reader_that_has_enough_is_no_failure(tmp_path: Path) -> None:
+    writing = subprocess.Popen(command("sample", "export"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert writing.stdout is not None
+    assert writing.stderr is not None
+    assert writing.stdout.read(2) == b"[\n"
+    writing.stdout.close()
+    assert writing.wait(timeout=60) == 0
+    assert writing.stderr.read() == b""
+    writing.stderr.close()
+
+
 def test_an_interruption_is_said_and_leaves_nothing_half_done(sample: Path, tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
     (session,) = [

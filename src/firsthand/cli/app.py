@@ -6,6 +6,7 @@ sizes; 4 `verify` found damage; 130 interrupted.
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -57,9 +58,16 @@ for group in (compaction, history, journal, upkeep, session, strategies, samples
 
 def run() -> None:
     """Runs a command; every error that firsthand raises on purpose becomes one clear line and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # In a locale that lacks a character its code is printed; a list of sessions must not end in a traceback.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            # Whoever read our output has enough of it; that is no failure.
+            sys.exit(0)
         if end.code == EXIT_INTERRUPTED:
             stderr(_INTERRUPTED)
         raise
