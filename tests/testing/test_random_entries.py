@@ -38,7 +38,7 @@ def test_all_kinds_of_blocks_occur(strategy: Callable[[], SearchStrategy[Entries
 
 
 def test_all_faults_occur() -> None:
-    kinds = {done.kind for entries in drawn(entry_lists()) for done in repair(entries).repairs}
+    kinds = {done.kind for entries in drawn(entry_lists(), 400) for done in repair(entries).repairs}
     assert kinds == set(get_args(RepairKind))
 
 

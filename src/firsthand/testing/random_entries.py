@@ -156,7 +156,7 @@ def _results(ids: SearchStrategy[str]) -> SearchStrategy[ToolResult]:
 @cache
 def _ids() -> SearchStrategy[str]:
     st = _hypothesis()
-    ids: SearchStrategy[str] = st.sampled_from(("c1", "c2", "c3", "c1_2", "call|with bars", "x" * 70))
+    ids: SearchStrategy[str] = st.sampled_from(("c1", "c1", "c1", "c2", "c2", "c1_2", "call|with bars", "x" * 70))
     return ids
 
 
