@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firsthand.errors import EntryNotFoundError, SessionExistsError
+from firsthand.errors import EntryNotFoundError, SessionExistsError, SessionNotFoundError
 from firsthand.journal import Journal
 from firsthand.testing.builders import call, result, said, session, summary, user
 from firsthand.transcript import Marker, Transcript
@@ -134,3 +134,15 @@ def test_ten_forks_of_a_long_session_cost_ten_rows(journal: Journal) -> None:
     with journal.read() as connection:
         assert connection.exec_driver_sql("PRAGMA page_count").scalar_one() <= pages + 3
     assert rows(journal, "entries") == 2_000
+
+
+def test_a_fork_does_not_make_its_sessions_beginning_ambiguous(journal: Journal) -> None:
+    entry = user("go", id="u")
+    journal.import_transcript(Transcript(id="abcdef-1", format="test", entries=(entry,), leaf="u"))
+    assert journal.fork("abcdef-1", at="u") == "abcdef-1.f1"
+    journal.fork("abcdef-1", at="u")
+    assert journal.session("abc").id == "abcdef-1"
+    assert journal.session("abcdef-1.f1").id == "abcdef-1.f1"
+    journal.fork("abcdef-1", at="u", new_id="abcdef-2")
+    with pytest.raises(SessionNotFoundError, match="ids that start with it"):
+        journal.session("abc")

@@ -111,6 +111,8 @@ def session_row(connection: Connection, session_id: str) -> Row[Any]:
 def resolved_id(connection: Connection, session_id: str) -> str:
     """The full id of the session that `session_id` is, or is the only beginning of.
 
+    Forks that were named after their session (`ID.f1`) do not make its beginning ambiguous.
+
     Raises:
         SessionNotFoundError: no session's id starts with it, or several do; lists them.
     """
@@ -118,7 +120,8 @@ def resolved_id(connection: Connection, session_id: str) -> str:
     if exact is not None:
         return str(exact)
     found = _starting_with(connection, session_id)
-    if len(found) != 1:
+    own_forks = len(found) <= _LISTED and all(other.startswith(f"{found[0]}.f") for other in found[1:])
+    if not found or not own_forks:
         raise _not_found(session_id, found)
     return found[0]
 
