@@ -325,6 +325,22 @@ def test_undo_twice_and_the_next_request_does_not_compact_again(journal: Journal
     assert count == 81
 
 
+def test_after_an_undo_another_strategy_may_make_it_again_by_itself(journal: Journal) -> None:
+    session = opened(journal, threshold=8_000)
+    session.append([user(RULE)])
+    work(session, range(10))
+    assert session.checkpoint is not None
+    while session.undo() is not None:
+        pass
+    assert session.prepare(system=SYSTEM).outcome is None
+    session.settings = replace(
+        session.settings, **{k: v for k, v in summarised(lambda body: SUMMARY).items() if k != "window"}
+    )
+    outcome = session.prepare(system=SYSTEM).outcome
+    assert outcome is not None
+    assert (outcome.kind, outcome.reused) == ("applied", False)
+
+
 # --- settings and limits --------------------------------------------------------------------------------------------------------------------
 
 

@@ -55,7 +55,7 @@ class _Common:
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
-        self._steps.settings = settings
+        self._steps.change(settings)
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -212,7 +212,7 @@ class Session(_Common):
     def undo(self) -> Checkpoint | None:
         """Take the newest checkpoint back; returns it, or None when this session has none. Nothing was ever deleted, so nothing is missing.
 
-        The next automatic compaction is put off as by `postpone`, else it would make the same checkpoint again.
+        The next automatic compaction is put off as by `postpone`, else it would make the same checkpoint again; other settings lift that.
         """
         return self._do(self._steps.undo())
 

@@ -95,6 +95,7 @@ class SessionSteps:
         self._learned: dict[str, int] = {}
         self._warned_under: str | None = None
         self._postponed_under: str | None = None
+        self._undone_to: str | None = None
         self._ask = _Ask()
         self._overflows = 0
         self._new_context = False
@@ -225,12 +226,17 @@ class SessionSteps:
             self._emit(Undone(session=self.id, checkpoint=undone.id))
             yield from self._synced()
             # Else the next request would make the same checkpoint again.
-            self.postpone()
+            self._undone_to = self._checkpoint_id
         return undone
 
     def postpone(self) -> None:
         """Puts automatic compaction off until the input limit, or until the next checkpoint."""
         self._postponed_under = self._checkpoint_id
+
+    def change(self, settings: Settings) -> None:
+        """Other settings: what was undone or came to nothing under the old ones may be tried again."""
+        self.settings = settings
+        self._undone_to = self._tried_at = None
 
     def request_new_context(self) -> None:
         """The model asked for a fresh window: the strategy is told at the next `prepare`."""
@@ -465,7 +471,7 @@ class SessionSteps:
         trigger = self.settings.strategy.due(used, budget, self._due_state(budget))
         if trigger != "automatic" or used.tokens > budget.input_limit:
             return trigger
-        if self._postponed_under == self._checkpoint_id:
+        if self._checkpoint_id in (self._postponed_under, self._undone_to):
             return None
         # What could not be made smaller is not tried again, and not summarised again, before there is something new to cover (OV-02).
         checkpoint = self._frame.checkpoint
