@@ -98,6 +98,7 @@ def test_a_refusal_has_its_own_exit_code_and_sizes(sample: Path) -> None:
         ),
         (["compact", "SAMPLE", "--out", "/tmp"], 1, "error: /tmp is a folder; name a file in it"),
         (["history", "get", "e0", "--session", "nosuch"], 1, "error: the journal has no session 'nosuch'"),
+        (["fork", "s", "--at", "e", "--id", "a\nb"], 1, "error: 'a\\nb' cannot be typed again"),
         (["delete"], 1, "error: name a session, or give --older-than DATE"),
         (["search", ""], 1, "error: a query of 0 characters"),
         (["compact", "SAMPLE", "--strategy", "best"], 1, "error: there is no strategy named 'best'"),

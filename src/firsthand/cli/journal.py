@@ -227,6 +227,8 @@ def fork(
     journal: JournalOption = None,
 ) -> None:
     """Start a new session that shares the history up to an entry; nothing is copied."""
+    if new_id is not None and not new_id.isprintable():
+        raise ConfigError(f"{new_id!r} cannot be typed again; name the session with printable characters")
     from ..journal import Journal
 
     with Journal.open(journal) as store:
