@@ -1,4 +1,4 @@
-"""Long sessions: time that grows with the session and no faster, memory that does not grow with it."""
+"""Long sessions: CPU time that grows with the session and no faster, memory that does not grow with it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def test_a_hundred_thousand_entries(journal: Journal) -> None:
     journal.create("s")
     times: list[float] = []
     for tenth in range(10):
-        began = time.perf_counter()
+        began = time.process_time()
         fill(journal, tenth * 5_000, (tenth + 1) * 5_000)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     assert journal.session("s").entries == 100_000
     assert sorted(times[5:])[2] < 1.5 * sorted(times[:5])[2], times
     tracemalloc.start()
@@ -77,10 +77,10 @@ def test_an_append_does_not_slow_down(journal: Journal) -> None:
 
     def steps(first: int) -> float:
         times = []
-        for n in range(first, first + 60):
-            began = time.perf_counter()
+        for n in range(first, first + 200):
+            began = time.process_time()
             journal.append("s", step(n))
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
         return sorted(times)[len(times) // 2]
 
     fill(journal, 0, 500)
