@@ -41,8 +41,8 @@ test: .make/dev ## runs all tests
 model: .make/model ## tests with a small language model on this machine
 	$(BIN)/python -m pytest -q -m model
 
-realclients: .make/dev ## installs pinned versions of other agents into a cache folder
-	sh tests/differential/pi/install.sh all
+realclients: ## installs the pinned clients that the differential tests drive (about 1.5 GB)
+	sh tests/differential/install.sh all
 
 differential: .make/dev ## compares strategies with those agents' own code, where it is installed
 	$(BIN)/python -m pytest -m differential tests/differential -q -s
