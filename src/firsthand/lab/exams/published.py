@@ -1,6 +1,6 @@
-"""The exam of the published compaction experiment: does the projection still contain these values?
+"""The exam of the published compaction experiment: does the projection still contain these values? After futureos.md 8.5.
 
-Built after futureos.md 8.5. Its weaknesses are kept, since it exists to compare with published numbers: values are pooled from the earliest history, at most 17 a
+Its weaknesses are kept, since it exists to compare with published numbers: values are pooled from the earliest history, at most 17 a
 questionnaire, one draw. The other exams correct them.
 """
 
