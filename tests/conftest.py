@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 import msgspec
 import pytest
 import sqlalchemy
-
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+from real_sessions import SHARED
 
 
 def pytest_report_header() -> str:
@@ -28,11 +26,3 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local" / "share"))
     for name in ("FIRSTHAND_JOURNAL", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
-
-
-def shared(path: str) -> Path:
-    """A file of the real sessions, or a skip that says what is missing."""
-    found = SHARED / "sessions" / path
-    if not found.exists():
-        pytest.skip(f"needs the real session {path}, which is not here")
-    return found

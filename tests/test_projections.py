@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.budget import Budget
 from firsthand.codec import compact_json

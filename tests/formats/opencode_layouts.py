@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.formats.files.opencode.reader import OpenCodeReader
 from firsthand.transcript import Transcript

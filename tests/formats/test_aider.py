@@ -6,9 +6,9 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from conftest import shared
 from hypothesis import given
 from hypothesis import strategies as st
+from real_sessions import shared
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.aider import AiderReader

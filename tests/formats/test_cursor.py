@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input

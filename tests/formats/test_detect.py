@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SHARED, shared
+from real_sessions import SHARED, shared
 
 from firsthand.errors import ConfigError, EmptySessionError, FormatError, UnknownFormatError, UnknownNameError
 from firsthand.formats import detect, format_names, read_sessions, reader_by_name, wire_of

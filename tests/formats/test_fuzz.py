@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.errors import FormatError
 from firsthand.formats import read_sessions, reader_by_name

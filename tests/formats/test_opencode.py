@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.formats.files.base import Input, entry_id
 from firsthand.transcript import Entry, Reasoning, Text, ToolCall, ToolResult, Transcript, Usage

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from conftest import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_sessions import shared
 
 from firsthand.errors import EmptySessionError
 from firsthand.formats.files.base import Input

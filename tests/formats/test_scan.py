@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.formats.files import reader_by_name
 from firsthand.formats.files.base import Input

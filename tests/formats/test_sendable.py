@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.formats import read_sessions
 from firsthand.formats.wire import wire_by_name

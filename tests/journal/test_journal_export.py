@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import SHARED
 from hypothesis import HealthCheck, given, settings
+from real_sessions import SHARED
 from test_journal_imports import FULL, marked, transcript
 from test_journal_store import renamed
 

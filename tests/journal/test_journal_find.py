@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import SHARED
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from real_sessions import SHARED
 
 from firsthand.codec import to_utf8
 from firsthand.errors import ConfigError, SessionNotFoundError

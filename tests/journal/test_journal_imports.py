@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import shared
 from hypothesis import HealthCheck, given, settings
+from real_sessions import shared
 
 from firsthand.errors import EntryNotFoundError, JournalError
 from firsthand.formats.files.base import Input

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_sessions import shared
 
 from firsthand.formats import read_sessions
 from firsthand.lab.audit import audit, markers_of

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_sessions import shared
 
 from firsthand.errors import ConfigError
 from firsthand.formats import read_sessions

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from conftest import shared
+from real_sessions import shared
 from typer.testing import CliRunner
 
 from firsthand.cli.lab_run import register

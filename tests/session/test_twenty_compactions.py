@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.formats import read_sessions
 from firsthand.journal import Journal

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_sessions import shared
 
 from firsthand.budget import Budget, Occupancy
 from firsthand.codec import decode_as, encode

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import shared
+from real_sessions import shared
 
 from firsthand.budget import Budget
 from firsthand.formats import read_sessions

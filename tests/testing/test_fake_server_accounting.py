@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import shared
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from real_sessions import shared
 from served import PATHS, WIRES, ask, body, post
 
 from firsthand.formats import read_sessions

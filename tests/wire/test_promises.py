@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import shared
 from hypothesis import given, settings
+from real_sessions import shared
 from wire_conversations import anthropic_conversations, chat_conversations, responses_conversations
 
 from firsthand.codec import wire_safe
