@@ -168,6 +168,7 @@ MENDED: dict[str, tuple[str, list[Any], list[Any]]] = {
         [{"role": "user", "content": [{"type": "text", "text": "a"}]}],
     ),
     "an empty list": ("openai-chat", [{"role": "user", "content": []}], [{"role": "user", "content": "[empty message]"}]),
+    "no content": ("openai-chat", [{"role": "user"}], [{"role": "user", "content": "[empty message]"}]),
     "an assistant without content": (
         "openai-chat",
         [{"role": "user", "content": "a"}, {"role": "assistant", "content": None}],

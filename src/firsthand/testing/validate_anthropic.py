@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from .validate_common import Found, is_name, objects
+from .validate_common import Found, is_name, objects, word
 
 __all__ = ["check_anthropic"]
 
@@ -40,7 +40,7 @@ def check_anthropic(messages: Sequence[Any], body: Mapping[str, Any]) -> Iterato
         yield -1, "cache-marks", f"{marks} blocks have cache_control, and at most {_MOST_MARKS} may"
     turns = [_blocks(message) for message in messages]
     for index, message in enumerate(messages):
-        role = message.get("role") if isinstance(message, dict) else None
+        role = word(message, "role")
         if role not in ("user", "assistant"):
             yield index, "role", f"there is no role {role!r} in messages"
         elif role != ("user", "assistant")[index % 2]:
@@ -85,9 +85,9 @@ def _marks(value: Any) -> int:
     return 0
 
 
-def _block(role: Any, block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    kind = block.get("type")
-    hosted_result = isinstance(kind, str) and kind.endswith("_tool_result")
+def _block(role: Any, block: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    kind = word(block, "type")
+    hosted_result = kind is not None and kind.endswith("_tool_result")
     if not ((role == "assistant" and (kind in _ASSISTANT or hosted_result)) or (role == "user" and kind in _USER)):
         yield "block-type", f"a message of the {role} cannot hold {kind!r}"
         return
@@ -120,7 +120,7 @@ def _source(kind: str, source: Any) -> Iterator[tuple[str, str]]:
     match given.get("type"):
         case "base64":
             allowed = _IMAGES if kind == "image" else {"application/pdf"}
-            if given.get("media_type") not in allowed or not given.get("data"):
+            if word(given, "media_type") not in allowed or not given.get("data"):
                 yield kind, f"an embedded {kind} needs data of one of the types {', '.join(sorted(allowed))}"
         case "url":
             if not str(given.get("url") or "").startswith(("http://", "https://")):
@@ -144,8 +144,8 @@ def _result(block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "content", f"the content of a result is a {type(content).__name__}"
         return
     for part in objects(content):
-        kind = part.get("type")
-        if kind not in _IN_RESULT:
+        kind = word(part, "type")
+        if kind is None or kind not in _IN_RESULT:
             yield "block-type", f"a result cannot hold {kind!r}"
         elif kind == "text" and not str(part.get("text") or "").strip():
             yield "empty-content", "a text in the result is blank"
@@ -172,7 +172,7 @@ def _pairs(messages: Sequence[Any], turns: Sequence[list[dict[str, Any]]]) -> It
         waiting = []
         for block in blocks:
             if block.get("type") == "tool_use" or block.get("type") in _HOSTED_CALLS:
-                if block.get("id") in seen:
+                if str(block.get("id")) in seen:
                     yield index, "repeated-call-id", f"{block.get('id')!r} is the id of an earlier call"
                 seen.add(str(block.get("id")))
             if block.get("type") == "tool_use":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .validate_common import Found, bad_arguments, bad_image_url, is_name, objects
+from .validate_common import Found, bad_arguments, bad_image_url, is_name, objects, word
 
 __all__ = ["check_chat"]
 
@@ -25,8 +25,10 @@ def check_chat(messages: Sequence[Any], body: Mapping[str, Any]) -> Iterator[Fou
         yield -1, "system", "Chat Completions has no system field; the system prompt is a message"
     seen: set[str] = set()
     for index, message in enumerate(messages):
-        role = message.get("role") if isinstance(message, dict) else None
-        if role == "function":
+        role = word(message, "role")
+        if role is None:
+            yield index, "role", "a message must be an object with a role"
+        elif role == "function":
             if not isinstance(message.get("content"), str):
                 yield index, "content", "a function message needs its result as a string"
         elif role not in _PARTS:
@@ -44,7 +46,7 @@ def _pairs(messages: Sequence[Any]) -> Iterator[Found]:
     asked_at = -1
     legacy: str | None = None
     for index, message in enumerate(messages):
-        role = message.get("role") if isinstance(message, dict) else None
+        role = word(message, "role")
         if role == "tool":
             if message.get("tool_call_id") in waiting:
                 waiting.remove(message["tool_call_id"])
@@ -81,8 +83,8 @@ def _content(role: str, message: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     if not content:
         yield "empty-content", "a list of parts needs at least one"
     for number, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind not in _PARTS[role]:
+        kind = word(part, "type")
+        if kind is None or kind not in _PARTS[role]:
             yield "part-type", f"part {number}: a {role} message cannot hold {kind!r}"
         else:
             for rule, problem in _part(kind, part):
@@ -101,7 +103,7 @@ def _part(kind: str, part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "image", problem
     elif kind == "input_audio":
         audio = part.get("input_audio")
-        if not isinstance(audio, dict) or not audio.get("data") or audio.get("format") not in ("wav", "mp3"):
+        if not isinstance(audio, dict) or not audio.get("data") or word(audio, "format") not in ("wav", "mp3"):
             yield "audio", "audio needs data and one of the formats wav and mp3"
     elif kind == "file":
         file = part.get("file")
@@ -127,7 +129,7 @@ def _calls(message: Mapping[str, Any], seen: set[str]) -> Iterator[tuple[str, st
         if call["id"] in seen:
             yield "repeated-call-id", f"{where}: {call['id']!r} is the id of an earlier call"
         seen.add(call["id"])
-        kind = call.get("type")
+        kind = word(call, "type")
         what = call.get(kind) if kind in ("function", "custom") else None
         if not isinstance(what, dict):
             yield "call-type", f"{where} must be of the type function or custom and hold one"

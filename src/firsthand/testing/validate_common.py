@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["Found", "Violation", "bad_arguments", "bad_image_url", "is_name", "objects"]
+__all__ = ["Found", "Violation", "bad_arguments", "bad_image_url", "is_name", "objects", "word"]
 
 Found: TypeAlias = tuple[int, str, str]
 """Index of the message, rule, explanation."""
@@ -57,6 +57,12 @@ def bad_image_url(url: Any) -> str | None:
     if url.startswith("data:"):
         return None if _IMAGE.fullmatch(url) else "a data URL must hold a png, jpeg, gif or webp image in base64"
     return None if _WEB.fullmatch(url) else "the URL must be a data URL or begin with http"
+
+
+def word(value: Any, name: str) -> str | None:
+    """The field of an object when it is a string; None for any other value, and for what is no object."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:

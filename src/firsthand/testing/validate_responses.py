@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .validate_common import Found, bad_arguments, bad_image_url, is_name
+from .validate_common import Found, bad_arguments, bad_image_url, is_name, word
 
 __all__ = ["check_responses"]
 
@@ -103,8 +103,8 @@ def _fits(call: str, output: str) -> bool:
 
 
 def _message(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    role, content = item.get("role"), item.get("content")
-    if role not in _PARTS:
+    role, content = word(item, "role"), item.get("content")
+    if role is None or role not in _PARTS:
         yield "role", f"there is no role {role!r}"
     elif isinstance(content, str):
         return
@@ -116,7 +116,7 @@ def _message(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _parts(content: Sequence[Any], allowed: set[str]) -> Iterator[tuple[str, str]]:
     for number, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = word(part, "type")
         if kind not in allowed:
             yield "part-type", f"part {number} cannot be {kind!r} here"
         elif kind in ("input_text", "output_text", "refusal"):
@@ -141,7 +141,7 @@ def _reasoning(item: Mapping[str, Any], following: Sequence[Any]) -> Iterator[tu
 
 
 def _made_by_model(item: Mapping[str, Any]) -> bool:
-    kind = item.get("type", "message")
+    kind = _kind(item)
     if kind == "message":
         return item.get("role") == "assistant"
     return kind not in _OUTPUTS.values() and kind not in ("mcp_approval_response", "compaction_trigger")

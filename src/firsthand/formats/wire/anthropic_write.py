@@ -120,7 +120,7 @@ def _rendered(blocks: Iterable[Block], entry: Entry, ids: dict[str, str], *, in_
     by_model = entry.role == "assistant"
     for block in blocks:
         if isinstance(block, Unknown):
-            if own and isinstance(block.raw, dict):
+            if own and isinstance(block.raw, dict) and isinstance(block.raw.get("type"), str):
                 yield dict(block.raw)
                 continue
             block = foreign_text(block, by_model=by_model) or Text("")

@@ -146,7 +146,7 @@ class _Writer:
         role = "user" if entry.role == "tool" else entry.role
         if _own(entry) and not results and entry.role == role:
             message = restored(own_message(entry, exact=False), entry.extra)
-            if message["content"] or message["content"] == "":
+            if message.get("content") not in _NOTHING:
                 yield message
                 return
         content = self._parts(rest, entry)
@@ -160,7 +160,7 @@ class _Writer:
             legacy = hint(result.extra, "at") == "function"
             if legacy == (result.call_id in self._legacy):
                 message = restored(_own_result(result, exact=False), entry.extra)
-                if message.get("content") or (message.get("content") == "" and "content" in message):
+                if message.get("content") not in _NOTHING:
                     return message if legacy else message | {"tool_call_id": self._ids[result.call_id]}
         content = self._result_content(result)
         if result.call_id in self._legacy:
@@ -204,7 +204,7 @@ class _Writer:
             message = restored(own_message(group[0], exact=False), group[0].extra)
             if message.get("tool_calls") == []:
                 del message["tool_calls"]
-            if any(message.get(name) or message.get(name) == "" for name in _CARRIES):
+            if any(message.get(name) not in _NOTHING for name in _CARRIES):
                 yield message
             return
         texts: list[Message] = []
@@ -231,6 +231,9 @@ class _Writer:
         function = {"name": accepted_name(call.name), "arguments": argument_text(call)}
         return {"id": call_id, "type": "function", "function": function}
 
+
+_NOTHING: tuple[Any, ...] = (None, [], {})
+"""What says nothing as a content. An empty string is not among it: a client that sent one may send it again."""
 
 _CARRIES = ("content", "tool_calls", "function_call", "refusal", "audio")
 """Fields of which an assistant message needs one."""

@@ -66,7 +66,7 @@ def foreign_text(block: Unknown, *, by_model: bool) -> Text | None:
     What a model made is left out as well: prose that looks like provider data is something it would learn to write (SE-16).
     """
     kind = block.raw.get("type") if isinstance(block.raw, dict) else None
-    if by_model or kind in _OPAQUE:
+    if by_model or str(kind) in _OPAQUE:
         return None
     return Text(compact_json(block.raw), "injected")
 

@@ -100,7 +100,10 @@ def _reasoning(raw: dict[str, Any], where: str) -> Reasoning:
     texts: list[str] = []
     parts: list[tuple[str, int]] = []
     for field, kind in (("summary", "summary_text"), ("content", "reasoning_text")):
-        for part in raw.get(field) or ():
+        given = raw.get(field)
+        if given is not None and not isinstance(given, list):
+            raise FormatError(f"{where}: its {field} is no list")
+        for part in given or ():
             match part:
                 case {"type": found, "text": str() as text, **rest} if found == kind and not rest:
                     texts.append(text)
@@ -150,7 +153,7 @@ def _output(raw: dict[str, Any], kind: str, call_id: str, where: str) -> ToolRes
     elif isinstance(output, str):
         content = (Text(output),)
     elif isinstance(output, list) and all(
-        isinstance(part, dict) and part.get("type") in _OUTPUT_PARTS for part in output
+        isinstance(part, dict) and str(part.get("type")) in _OUTPUT_PARTS for part in output
     ):
         content = read_parts(output, "tool", where)
         hints["~output"] = "list"

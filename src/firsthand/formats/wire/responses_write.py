@@ -195,7 +195,7 @@ def _whole_item(entry: Entry) -> Item | None:
     raw = entry.blocks[0].raw
     if _own(entry) and hint(entry.extra, "item"):
         return dict(raw)
-    return dict(raw) if raw.get("type") in _COMPACTION and entry.wire in (NAME, None) else None
+    return dict(raw) if str(raw.get("type")) in _COMPACTION and entry.wire in (NAME, None) else None
 
 
 def _parts(block: Block, role: Role, *, own: bool) -> Iterable[Item]:
