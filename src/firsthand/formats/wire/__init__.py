@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from ...errors import UnknownNameError
-from . import anthropic, openai_chat, openai_responses, text
+from .anthropic.wire import WIRE as ANTHROPIC
 from .base import Wire, WireMessages
+from .chat.wire import WIRE as OPENAI_CHAT
+from .responses.wire import WIRE as OPENAI_RESPONSES
+from .text import WIRE as TEXT
 
 __all__ = ["WIRES", "Wire", "WireMessages", "wire_by_name"]
 
-WIRES: dict[str, Wire] = {
-    wire.name: wire for wire in (openai_chat.WIRE, openai_responses.WIRE, anthropic.WIRE, text.WIRE)
-}
+WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, TEXT)}
 
 
 def wire_by_name(name: str) -> Wire:

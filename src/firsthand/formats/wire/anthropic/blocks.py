@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...transcript import Block, Entry, Media, Reasoning, Text, ToolCall, ToolResult, Unknown
-from .calls import argument_object
-from .shape import hint, restored
+from ....transcript import Block, Entry, Media, Reasoning, Text, ToolCall, ToolResult, Unknown
+from ..calls import argument_object
+from ..shape import hint, restored
 
 __all__ = ["NAME", "content_of", "own_block", "written_block"]
 

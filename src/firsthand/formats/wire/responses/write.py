@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ...transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
-from .calls import accepted_name, argument_text, wire_ids
-from .common import foreign_text, results_and_rest, server_call_ids
-from .placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, left_out
-from .responses_items import NAME, own_call, own_message, own_output, own_reasoning
-from .responses_parts import media_part, text_part
-from .shape import hint, restored
+from ....transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
+from ..calls import accepted_name, argument_text, wire_ids
+from ..common import foreign_text, results_and_rest, server_call_ids
+from ..placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, left_out
+from ..shape import hint, restored
+from .items import NAME, own_call, own_message, own_output, own_reasoning
+from .parts import media_part, text_part
 
 __all__ = ["write_items"]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from ...codec import compact_json
-from ...errors import FormatError
-from ...transcript import Block, Entry, Extra, Media, Reasoning, Role, Source, Text, ToolCall, ToolResult, chained
-from ..files.base import entry_id
-from .chat_parts import read_content
-from .chat_write import own_call, own_message
-from .origin import origin_in_messages
-from .shape import difference
+from ....codec import compact_json
+from ....errors import FormatError
+from ....transcript import Block, Entry, Extra, Media, Reasoning, Role, Source, Text, ToolCall, ToolResult, chained
+from ...files.base import entry_id
+from ..origin import origin_in_messages
+from ..shape import difference
+from .parts import read_content
+from .write import own_call, own_message
 
 __all__ = ["read_messages"]
 

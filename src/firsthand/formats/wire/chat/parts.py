@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import FormatError
-from ...transcript import Block, Media, Text, Unknown
-from .media import AUDIO_FORMATS, IMAGE_TYPES, as_url, from_url, is_web
-from .placeholders import left_out
-from .shape import difference, hint, restored
+from ....errors import FormatError
+from ....transcript import Block, Media, Text, Unknown
+from ..media import AUDIO_FORMATS, IMAGE_TYPES, as_url, from_url, is_web
+from ..placeholders import left_out
+from ..shape import difference, hint, restored
 
 __all__ = ["media_part", "own_part", "read_content"]
 

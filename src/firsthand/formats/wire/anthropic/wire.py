@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...transcript import Entry
-from .anthropic_blocks import NAME
-from .anthropic_read import read_messages
-from .anthropic_write import write_messages
-from .base import WireMessages
-from .common import items_of, safe
+from ....transcript import Entry
+from ..base import WireMessages
+from ..common import items_of, safe
+from .blocks import NAME
+from .read import read_messages
+from .write import write_messages
 
 __all__ = ["WIRE", "Anthropic"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from ...codec import compact_json
-from ...errors import FormatError
-from ...transcript import (
+from ....codec import compact_json
+from ....errors import FormatError
+from ....transcript import (
     Block,
     Entry,
     Extra,
@@ -23,11 +23,11 @@ from ...transcript import (
     Unknown,
     chained,
 )
-from ..files.base import entry_id
-from .anthropic_blocks import NAME, own_block, own_message
-from .calls import argument_object
-from .origin import origin_in_messages
-from .shape import difference
+from ...files.base import entry_id
+from ..calls import argument_object
+from ..origin import origin_in_messages
+from ..shape import difference
+from .blocks import NAME, own_block, own_message
 
 __all__ = ["read_messages"]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from ...codec import compact_json
-from ...errors import FormatError
-from ...transcript import Block, Entry, Extra, Reasoning, Role, Source, Text, ToolCall, ToolResult, Unknown, chained
-from ..files.base import entry_id
-from .origin import origin_in_responses
-from .responses_items import NAME, own_call, own_message, own_output, own_reasoning
-from .responses_parts import read_parts
-from .shape import difference
+from ....codec import compact_json
+from ....errors import FormatError
+from ....transcript import Block, Entry, Extra, Reasoning, Role, Source, Text, ToolCall, ToolResult, Unknown, chained
+from ...files.base import entry_id
+from ..origin import origin_in_responses
+from ..shape import difference
+from .items import NAME, own_call, own_message, own_output, own_reasoning
+from .parts import read_parts
 
 __all__ = ["read_items"]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from ...transcript import Block, Entry, Media, Reasoning, Text, ToolResult, Unknown
-from .anthropic_blocks import NAME, content_of, own_message, written_block
-from .cache_marks import with_few_marks
-from .calls import accepted_name, argument_object, wire_ids
-from .common import foreign_text, results_and_rest, server_call_ids
-from .media import IMAGE_TYPES, is_web
-from .placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, OPENING, left_out, relabelled
-from .shape import hint, restored
+from ....transcript import Block, Entry, Media, Reasoning, Text, ToolResult, Unknown
+from ..cache_marks import with_few_marks
+from ..calls import accepted_name, argument_object, wire_ids
+from ..common import foreign_text, results_and_rest, server_call_ids
+from ..media import IMAGE_TYPES, is_web
+from ..placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, OPENING, left_out, relabelled
+from ..shape import hint, restored
+from .blocks import NAME, content_of, own_message, written_block
 
 __all__ = ["write_messages"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...transcript import Entry
-from .base import WireMessages
-from .chat_read import read_messages
-from .chat_write import write_messages
-from .common import items_of, no_system, safe
+from ....transcript import Entry
+from ..base import WireMessages
+from ..common import items_of, no_system, safe
+from .read import read_messages
+from .write import write_messages
 
 __all__ = ["WIRE", "OpenAIChat"]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...transcript import Entry
-from .base import WireMessages
-from .common import items_of, no_system, safe
-from .responses_items import NAME
-from .responses_read import read_items
-from .responses_write import write_items
+from ....transcript import Entry
+from ..base import WireMessages
+from ..common import items_of, no_system, safe
+from .items import NAME
+from .read import read_items
+from .write import write_items
 
 __all__ = ["WIRE", "OpenAIResponses"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ...codec import decode
-from ...transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
-from .calls import accepted_name, argument_text, wire_ids
-from .chat_parts import media_part, own_part
-from .common import foreign_text, has_words, results_and_rest, server_call_ids
-from .placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, image_label, left_out, moved
-from .shape import hint, restored
+from ....codec import decode
+from ....transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
+from ..calls import accepted_name, argument_text, wire_ids
+from ..common import foreign_text, has_words, results_and_rest, server_call_ids
+from ..placeholders import EMPTY_MESSAGE, EMPTY_RESULT, FAILED_RESULT, image_label, left_out, moved
+from ..shape import hint, restored
+from .parts import media_part, own_part
 
 __all__ = ["own_call", "own_message", "write_messages"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...codec import decode
-from ...transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
-from .calls import argument_text
-from .placeholders import left_out
-from .responses_parts import media_part, own_part, text_part
-from .shape import hint, restored
+from ....codec import decode
+from ....transcript import Block, Entry, Media, Reasoning, Role, Text, ToolCall, ToolResult, Unknown
+from ..calls import argument_text
+from ..placeholders import left_out
+from ..shape import hint, restored
+from .parts import media_part, own_part, text_part
 
 __all__ = ["NAME", "own_call", "own_message", "own_output", "own_reasoning"]
 
