@@ -108,8 +108,9 @@ def check_plan(plan: Plan, view: View, limits: Budget, *, opaque: bool) -> None:
     for wire in ("openai-responses",) if opaque else WIRES:
         written = wire_by_name(wire).write(repaired)
         found = validate(wire, written.messages, system=written.system)
-        # A block that nobody has a word for goes back to the wire that it came from, whatever it is.
-        assert [violation for violation in found if "novelty" not in violation.explanation] == [], wire
+        # A block that nobody has a word for, and the name of a tool, go back to the wire that they came from, whatever they are.
+        ours = [v for v in found if "novelty" not in v.explanation and v.rule != "tool-name"]
+        assert ours == [], wire
 
 
 def is_said(entry: Entry) -> bool:
