@@ -30,8 +30,8 @@ demo: .make/core ## writes a long sample session, compacts it, and shows what wa
 	$(BIN)/python -m firsthand sample export --out demo/session.json
 	$(BIN)/python -m firsthand compact demo/session.json --window 200000 --to openai-chat --out demo/projection.json
 
-test: .make/dev ## runs all tests
-	$(BIN)/python -m pytest -n $(JOBS) -q
+test: .make/dev ## runs all tests but those with a model
+	$(BIN)/python -m pytest -n $(JOBS) -q -m "not model"
 
 .make/model: .make/dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[model]'

