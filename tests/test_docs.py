@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +18,18 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 
-def blocks() -> list[tuple[str, str]]:
+def blocks() -> list[Any]:
+    """Every Python example with its place; one that runs a model is marked so."""
     return [
-        (f"{page.relative_to(ROOT)}:{text[: found.start()].count(chr(10)) + 1}", found[1])
+        pytest.param(place, found[1], id=place, marks=[pytest.mark.model] if "LocalModel" in found[1] else [])
         for page in PAGES
         for text in [page.read_text()]
         for found in PYTHON.finditer(text)
+        for place in [f"{page.relative_to(ROOT)}:{text[: found.start()].count(chr(10)) + 1}"]
     ]
 
 
-@pytest.mark.parametrize(
-    ("place", "code"), blocks(), ids=lambda value: value if ":" in value and "\n" not in value else ""
-)
+@pytest.mark.parametrize(("place", "code"), blocks())
 def test_examples_run(place: str, code: str, tmp_path: Path) -> None:
     # A reader of the pages has a session of their own at hand.
     (tmp_path / "session.jsonl").write_text(
