@@ -28,7 +28,7 @@ from ..projection.plan import (
     SyntheticKind,
     Trigger,
 )
-from ..transcript import View
+from ..transcript import Entry, View
 
 __all__ = [
     "BlockRef",
@@ -168,6 +168,8 @@ class Strategy(ABC):
     """Changes when the same input may give another plan."""
     recomputed: bool = True
     """True when the N-th plan depends on originals only, never on an earlier plan or summary."""
+    extractor: ClassVar[str | None] = None
+    """Name and version of what `features` makes, under which the journal stores it; None for a strategy that needs no derived rows."""
 
     @abstractmethod
     def due(self, occupancy: Occupancy, budget: Budget, state: DueState) -> Trigger | None:
@@ -193,6 +195,13 @@ class Strategy(ABC):
             summaries: answers to the requests of an earlier `NeedsSummary`, by their ids. None: not asked yet.
             occupancy: what is known about the size of the next request; estimated from the view when None.
         """
+
+    def features(self, entry: Entry) -> bytes:
+        """What the strategy needs of an entry beside the entry, as opaque bytes that depend on nothing else.
+
+        Whoever appends entries stores them under `extractor`, and `View.features` brings them back; a plan is the same without them.
+        """
+        return b""
 
     def notices(self, occupancy: Occupancy, budget: Budget, state: DueState) -> tuple[Notice, ...]:
         """What is to be appended to the session after a model step that leads to no compaction: none, unless a strategy reminds the model."""
