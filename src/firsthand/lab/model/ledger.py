@@ -1,0 +1,359 @@
+"""The ledger of paid calls: reserve, then send, then settle. It never spends above its budget and never pays for one call twice.
+
+A call's worst case is written and synced to the disk before the call is sent; its reply, or why there is none, after. So whatever kills the
+process, the file says what was paid for. A reservation without a reply counts as spent; the call is not sent again unless a person asks for
+it. A finished call is answered from the file.
+
+It is a SQLite file and not a list of lines: whether a call still fits the budget, and that its reservation is written, must be one step for
+all threads and processes that share the budget, and a line that was cut off must not be able to hide money.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, NamedTuple, Self, TypeAlias
+
+from ...errors import FirsthandError, RequestError
+from ..money.prices import amount
+
+__all__ = [
+    "BudgetSpentError",
+    "Call",
+    "Ledger",
+    "LedgerError",
+    "Settled",
+    "Spent",
+    "State",
+    "UnresolvedCallError",
+    "call_key",
+]
+
+State: TypeAlias = Literal["reserved", "answered", "failed", "abandoned"]
+"""`reserved`: sent or about to be, no reply known. `answered`: the reply is kept. `failed`: the provider refused, or could not be reached.
+`abandoned`: it was one of these two, and a person allowed another try; it still counts as spent."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS call (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    identity TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reserved INTEGER NOT NULL,
+    charged INTEGER,
+    request BLOB NOT NULL,
+    status INTEGER,
+    reply BLOB,
+    reason TEXT,
+    started REAL NOT NULL,
+    ended REAL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS call_in_force ON call (key) WHERE state <> 'abandoned';
+"""
+_VERSION = "1"
+_BUSY_SECONDS = 60.0
+
+
+class LedgerError(FirsthandError):
+    """The ledger's file cannot be used, or was made for another currency. Nothing was sent."""
+
+
+class BudgetSpentError(RequestError):
+    """The worst case of the next call does not fit the budget, so it was not sent.
+
+    Attributes:
+        spent: what is charged or reserved so far, in picos.
+        needed: the worst case of the call, in picos.
+        budget: in picos.
+    """
+
+    def __init__(self, spent: int, needed: int, budget: int, currency: str) -> None:
+        self.spent = spent
+        self.needed = needed
+        self.budget = budget
+        super().__init__(
+            f"the next call may cost up to {amount(needed, currency)}; {amount(spent, currency)} of the budget of "
+            f"{amount(budget, currency)} are spent or reserved, so it was not sent; raise --budget to go on"
+        )
+
+
+class UnresolvedCallError(RequestError):
+    """The call was sent before and its outcome is not known, or it failed; it is not sent again by itself.
+
+    Attributes:
+        identity: which call.
+        state: `reserved` or `failed`.
+    """
+
+    def __init__(self, identity: str, state: str, reason: str | None) -> None:
+        self.identity = identity
+        self.state = state
+        known = "was reserved and its reply is not known" if state == "reserved" else f"failed ({reason})"
+        super().__init__(
+            f"the call {identity} {known}; it counts as spent and is not sent again without --retry-unresolved"
+        )
+
+
+class Call(NamedTuple):
+    """One call as the ledger keeps it. Money is in picos."""
+
+    number: int
+    key: str
+    identity: str
+    state: State
+    reserved: int
+    charged: int | None
+    request: bytes
+    status: int | None
+    reply: bytes | None
+    reason: str | None
+
+    @property
+    def spent(self) -> int:
+        """The charge where one is known, else the reservation."""
+        return self.reserved if self.charged is None else self.charged
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Where the money went. In picos."""
+
+    charged: int
+    """Of calls whose charge is known."""
+    reserved: int
+    """Of calls whose charge is not known: unresolved, failed without a bill, or answered without usage."""
+    answered: int
+    unresolved: int
+    failed: int
+    abandoned: int
+
+    @property
+    def total(self) -> int:
+        """What counts against the budget."""
+        return self.charged + self.reserved
+
+
+class Settled(NamedTuple):
+    """What came back of a call, for the ledger to keep."""
+
+    status: int | None
+    reply: bytes
+    charged: int | None
+    """In picos; None where it cannot be told, so that the reservation stands."""
+    failure: str | None = None
+
+
+def call_key(identity: str, request: bytes) -> str:
+    """The key of a call: what it is for, and the exact bytes that are sent. Replicates differ in their identity."""
+    return blake2b(identity.encode("utf-8", "surrogatepass") + b"\0" + request, digest_size=16).hexdigest()
+
+
+class Ledger:
+    """A budget with the calls that were paid from it; safe to share between threads and processes.
+
+    Args:
+        path: the file; made when it is not there.
+        currency: of the budget and of all amounts; a file keeps its first one.
+        budget: the most that all calls in the file may cost together, in picos.
+        retry: allow one more try of each call that failed or whose reply is not known. Needs the file for itself at that moment.
+
+    Raises:
+        LedgerError: on entering: the file is no ledger, holds another currency, or `retry` is asked while another process uses it.
+    """
+
+    def __init__(self, path: Path, *, currency: str, budget: int, retry: bool = False) -> None:
+        self.path = path
+        self.currency = currency
+        self.budget = budget
+        self._retry = retry
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        self._lock: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._hold()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file; what was written stays."""
+        with self._guard:
+            for connection in self._connections:
+                connection.close()
+            self._connections.clear()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def call(self, identity: str, request: bytes, worst: int, send: Callable[[bytes], Settled]) -> Call:
+        """The call with its reply: from the file when it was answered before, else sent now.
+
+        Args:
+            identity: what the call is for, such as `session/40%/pi/recognition/0/replicate 2`.
+            request: the exact body.
+            worst: the most that it can cost, in picos.
+            send: sends the body and returns what came back. What it raises leaves the call unresolved.
+
+        Raises:
+            BudgetSpentError: the worst case does not fit what is left of the budget; nothing was sent.
+            UnresolvedCallError: it was sent before and has no reply; nothing was sent.
+            LedgerError: the provider charged more than the worst case, which means that the price is wrong; the charge is kept.
+        """
+        key = call_key(identity, request)
+        number = self._reserve(key, identity, request, worst)
+        if isinstance(number, Call):
+            return number
+        settled = send(request)
+        state: State = "answered" if settled.failure is None else "failed"
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE call SET state = ?, charged = ?, status = ?, reply = ?, reason = ?, ended = ? WHERE number = ?",
+                (state, settled.charged, settled.status, settled.reply, settled.failure, time.time(), number),
+            )
+        made = Call(
+            number,
+            key,
+            identity,
+            state,
+            worst,
+            settled.charged,
+            request,
+            settled.status,
+            settled.reply,
+            settled.failure,
+        )
+        if settled.charged is not None and settled.charged > worst:
+            raise LedgerError(
+                f"the call {identity} cost {amount(settled.charged, self.currency)}, more than the {amount(worst, self.currency)} that "
+                "were reserved for it: the price in use is too low; stop, and give the right one with --price"
+            )
+        return made
+
+    def spent(self) -> Spent:
+        """The sums so far, of all runs that used the file."""
+        sums = {"answered": 0, "reserved": 0, "failed": 0, "abandoned": 0}
+        charged = reserved = 0
+        rows = self._connection().execute(
+            "SELECT state, count(*), total(charged), sum(CASE WHEN charged IS NULL THEN reserved ELSE 0 END), sum(charged) FROM call GROUP BY state"
+        )
+        for state, count, _, open_, settled in rows:
+            sums[state] += count
+            charged += settled or 0
+            reserved += open_ or 0
+        return Spent(charged, reserved, sums["answered"], sums["reserved"], sums["failed"], sums["abandoned"])
+
+    def calls(self) -> list[Call]:
+        """All calls in the order in which they were reserved, requests and replies in full."""
+        return [Call(*row) for row in self._connection().execute(f"SELECT {_COLUMNS} FROM call ORDER BY number")]
+
+    def _reserve(self, key: str, identity: str, request: bytes, worst: int) -> int | Call:
+        with self._writing() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM call WHERE key = ? AND state <> 'abandoned'", (key,)
+            ).fetchone()
+            if row is not None:
+                found = Call(*row)
+                if found.state == "answered":
+                    return found
+                raise UnresolvedCallError(identity, found.state, found.reason)
+            (spent,) = connection.execute("SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM call").fetchone()
+            if spent + worst > self.budget:
+                raise BudgetSpentError(spent, worst, self.budget, self.currency)
+            made = connection.execute(
+                "INSERT INTO call (key, identity, state, reserved, request, started) VALUES (?, ?, 'reserved', ?, ?, ?)",
+                (key, identity, worst, request, time.time()),
+            )
+            return int(made.lastrowid or 0)
+
+    def _prepare(self) -> None:
+        try:
+            with self._writing() as connection:
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                for name, value in (("version", _VERSION), ("currency", self.currency)):
+                    connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (name, value))
+                meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+                if self._retry:
+                    connection.execute("UPDATE call SET state = 'abandoned' WHERE state IN ('reserved', 'failed')")
+        except sqlite3.DatabaseError as error:
+            raise LedgerError(f"{self.path} cannot be used as a ledger: {error}; name another file") from error
+        if meta["version"] != _VERSION:
+            raise LedgerError(f"{self.path} was written by a newer version; upgrade firsthand, or name another file")
+        if meta["currency"] != self.currency:
+            raise LedgerError(
+                f"{self.path} counts in {meta['currency']}, and the price in use is in {self.currency}; name another file with --ledger"
+            )
+        if self._retry and self._lock is not None and not _locked(self._lock, exclusive=False):
+            raise LedgerError(f"another run that retries calls took over {self.path}; wait until it has ended")
+
+    def _hold(self) -> None:
+        """Shows other processes that the file is in use, by a lock that ends with this process however it ends."""
+        self._lock = Path(f"{self.path}.lock").open("ab")  # noqa: SIM115
+        if not _locked(self._lock, exclusive=self._retry):
+            self._lock.close()
+            self._lock = None
+            used = "another run" if self._retry else "a run that retries calls"
+            raise LedgerError(f"{used} uses {self.path}; wait until it has ended, so that no call is paid for twice")
+
+    def _connection(self) -> sqlite3.Connection:
+        made: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if made is None:
+            try:
+                made = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            except sqlite3.Error as error:
+                raise LedgerError(f"{self.path} cannot be opened: {error}") from error
+            with self._guard:
+                self._connections.append(made)
+            # Every commit reaches the disk before the next step: with WAL, FULL syncs the log each time.
+            made.execute("PRAGMA journal_mode = WAL")
+            made.execute("PRAGMA synchronous = FULL")
+            self._local.connection = made
+        return made
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+_COLUMNS = ", ".join(Call._fields)
+
+
+def _locked(file: IO[bytes], *, exclusive: bool) -> bool:
+    """Takes a lock on a file, or changes it; whether it was to be had. Always, where the system has none of this kind."""
+    if os.name != "posix":
+        return True
+    import fcntl
+
+    kind: Any = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

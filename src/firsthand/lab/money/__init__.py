@@ -1,0 +1,1 @@
+"""What compactions cost: price tables, the arithmetic of cached and cold reading, and the published figures checked by it."""
