@@ -12,6 +12,7 @@ from ...projection.render import Shown, shown
 from ...tokens import total_cost
 from ...transcript import View
 from ..contract import CompactionRequest, Refused, Unchanged
+from ..gating import gate, is_gated
 
 __all__ = ["DEMOTED", "SLOT", "Prepared", "final_check", "prepare"]
 
@@ -70,9 +71,9 @@ def prepare(
     current = shown(view, previous)
     before = total_cost((part.entry for part in current), budget.counter) + budget.fixed
     size = max(before, occupancy.tokens if occupancy and request.trigger != "provider_context_limit" else 0)
-    gate = _gate(size, bool(current), budget, request)
-    if gate is not None:
-        return gate
+    stop = gate(size, bool(current), budget, request)
+    if stop is not None:
+        return stop
     selection = shown(view, None) if from_originals else current
     covered_before = 0 if from_originals or previous is None else len(previous.items)
     keep = max(1, min(budget.keep_recent, _MANUAL_KEEP if request.trigger == "manual" else budget.keep_recent))
@@ -93,7 +94,7 @@ def _of_cut(
 ) -> Prepared | Unchanged | Refused:
     """Steps 5 to 8 of futureos.md 2.3."""
     if cut is None:
-        if _gated(request) and size <= budget.input_limit:
+        if is_gated(request) and size <= budget.input_limit:
             return Unchanged("nothing older to cover, and the request still fits")
         return Refused(
             "no-valid-boundary",
@@ -105,29 +106,6 @@ def _of_cut(
     if not any(part.entry.blocks for part in new):
         return Unchanged("everything before the tail is covered already")
     return _budgeted(cut, view, budget, slot_cap, before)
-
-
-def _gated(request: CompactionRequest) -> bool:
-    return request.trigger in ("automatic", "model_context_downshift")
-
-
-def _gate(size: int, any_entries: bool, budget: Budget, request: CompactionRequest) -> Unchanged | Refused | None:
-    """Steps 1 to 4 of futureos.md 2.3."""
-    if not any_entries:
-        return Unchanged("the session is empty")
-    if request.trigger == "automatic" and not request.auto:
-        return Unchanged("automatic compaction is off")
-    if budget.fixed >= budget.input_limit:
-        return Refused(
-            "budget-exceeded",
-            f"system prompt and tools take {budget.fixed:,} tokens and the input limit is {budget.input_limit:,}, so no message fits; "
-            "use fewer tools or a model with a larger window",
-            {"fixed": budget.fixed, "input_limit": budget.input_limit},
-        )
-    threshold = budget.trigger if request.auto or request.trigger == "automatic" else budget.input_limit
-    if _gated(request) and size < threshold:
-        return Unchanged(f"{size:,} tokens are under the trigger of {threshold:,}")
-    return None
 
 
 def _choose_cut(

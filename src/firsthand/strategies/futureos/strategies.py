@@ -24,6 +24,7 @@ from ..contract import (
     Summary,
     SummaryRequest,
 )
+from ..gating import due_at_trigger
 from .instruction import HEADINGS, instruction
 from .parts import DEMOTED, SLOT, Prepared, final_check, prepare
 
@@ -77,11 +78,7 @@ class FutureosDeterministic(Strategy):
 
     def due(self, occupancy: Occupancy, budget: Budget, state: DueState) -> Trigger | None:
         """Four fifths of the window or the input limit, whichever is lower; equality fires (futureos.md 2.2)."""
-        downshift = state.previous_window is not None and state.previous_window > budget.window
-        if downshift and state.phase == "pre_turn":
-            threshold = budget.trigger if state.auto else budget.input_limit
-            return "model_context_downshift" if occupancy.tokens >= threshold else None
-        return "automatic" if state.auto and occupancy.tokens >= budget.trigger else None
+        return due_at_trigger(occupancy, budget, state)
 
     def plan(
         self,
