@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -15,10 +16,13 @@ from ..errors import ConfigError, FirsthandError, FormatError
 from .output import stderr, stdout_json, table, write_bytes
 
 if TYPE_CHECKING:
+    from ..lab.loaded import Origin
     from ..lab.results import Row
-    from ..lab.runner import Origin, Setup
+    from ..lab.run_setup import Rival, Setup
 
 __all__ = ["register"]
+
+COUNTERS = ("model", "estimate", "exact")
 
 
 def register(lab_app: typer.Typer) -> None:
@@ -43,7 +47,16 @@ def run(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="N[,N...]|STRATEGY", help="Sizes in tokens, or a strategy whose size the others get."),
+        typer.Option(
+            metavar="N[,N...]|STRATEGY[:N][,...]",
+            help="Sizes in tokens; or strategies (at N tokens) whose measured size the others get at each boundary, free and with that tail forced.",
+        ),
+    ] = None,
+    counter: Annotated[
+        str | None,
+        typer.Option(
+            help="Counter of the strategies' budgets: model, estimate or exact; default exact where a size is asked for, else model."
+        ),
     ] = None,
     summariser: Annotated[
         str | None,
@@ -68,6 +81,7 @@ def run(
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Measure everything anew and keep nothing.")] = False,
     by_kind: Annotated[bool, typer.Option("--by-kind", help="Also a table by source of the values.")] = False,
+    by_session: Annotated[bool, typer.Option("--by-session", help="Also a table of each session.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The rows as one JSON list on stdout.")] = False,
 ) -> None:
     """Measure what strategies keep. One row per measurement; interrupted runs go on where they stopped."""
@@ -76,7 +90,7 @@ def run(
 
     if synthetic == bool(files):
         raise ConfigError("name session files, or --synthetic, not both and not neither")
-    setup = _setup(synthetic, strategies, at, mode, window, target, summariser, exams, carry, seeds)
+    setup = _setup(synthetic, strategies, at, mode, window, target, counter, summariser, exams, carry, seeds)
     origins = _origins(files or [])
     if survival is not None:
         _replayed(origins, setup, _windows(survival), csv_file, as_json)
@@ -94,7 +108,9 @@ def run(
     if as_json:
         stdout_json([msgspec.to_builtins(row) for row in rows])
         return
-    _print(rows, setup, len(origins), by_kind, 1 if synthetic else None)
+    from .lab_run_tables import print_run
+
+    print_run(rows, setup, len(origins), by_kind=by_kind, by_session=by_session, least=1 if synthetic else None)
 
 
 def _setup(
@@ -104,13 +120,15 @@ def _setup(
     mode: str,
     window: int | None,
     target: str | None,
+    counter: str | None,
     summariser: str | None,
     exams: str | None,
     carry: bool | None,
     seeds: int,
 ) -> Setup:
     from ..lab.questions import EXAMS
-    from ..lab.runner import Setup, default_strategies
+    from ..lab.run_setup import Setup
+    from ..lab.runner import default_strategies
     from ..strategies import strategy_class
 
     if mode not in ("forced", "deployed"):
@@ -121,16 +139,16 @@ def _setup(
     asked = tuple(_listed(exams)) or EXAMS
     if unknown := set(asked) - set(EXAMS):
         raise ConfigError(f"there is no exam {', '.join(sorted(unknown))}; choose of: {', '.join(EXAMS)}")
-    sizes, of = _target(target)
-    if of is not None and of not in names:
-        names = (of, *names)
+    sizes, rivals = _target(target)
+    if counter not in (None, *COUNTERS):
+        raise ConfigError(f"the counter of the budgets is {', '.join(COUNTERS)}, not {counter!r}")
     setup = Setup(
         strategies=names,
         shares=tuple(_percent(part) for part in _listed(at)),
         mode="deployed" if mode == "deployed" else "forced",
         window=window or (1_000_000 if synthetic else 200_000),
         targets=sizes or (None,),
-        target_of=of,
+        rivals=rivals,
         summarisers=tuple(_listed(summariser)) or ("none", "extractive"),
         exams=asked,
         seeds=seeds,
@@ -138,15 +156,8 @@ def _setup(
     )
     if synthetic:
         # The published experiment: ceiling declared, characters by the quarter-token rule, no system prompt.
-        return _changed(setup, output_ceiling=384_000, profile="futureos-e2", counter="estimate")
-    return setup
-
-
-def _changed(setup: Setup, **changes: Any) -> Setup:
-    """A changed copy."""
-    from dataclasses import replace
-
-    return replace(setup, **changes)
+        setup = replace(setup, output_ceiling=384_000, profile="futureos-e2", counter="estimate")
+    return setup if counter is None else replace(setup, counter=counter, sized_counter=counter)
 
 
 def _windows(text: str) -> list[int]:
@@ -203,16 +214,25 @@ def _percent(text: str) -> int:
     return int(text)
 
 
-def _target(text: str | None) -> tuple[tuple[int, ...], str | None]:
-    from ..strategies import strategy_class
+def _target(text: str | None) -> tuple[tuple[int, ...], tuple[Rival, ...]]:
+    """Sizes, or rivals: strategies at their own size or at a given one."""
+    from ..lab.run_setup import Rival
+    from ..strategies import strategy_by_name
 
     parts = _listed(text)
     if all(part.isdecimal() and int(part) > 0 for part in parts):
-        return tuple(map(int, parts)), None
-    if len(parts) != 1:
-        raise ConfigError(f"a target is sizes in tokens or one strategy, not {text!r}")
-    strategy_class(parts[0])
-    return (), parts[0]
+        return tuple(map(int, parts)), ()
+    rivals: list[Rival] = []
+    for part in parts:
+        name, colon, size = part.partition(":")
+        if part.isdecimal() or (colon and not (size.isdecimal() and int(size) > 0)):
+            raise ConfigError(
+                f"a target is sizes in tokens, or strategies as STRATEGY or STRATEGY:TOKENS, not {text!r}"
+            )
+        if strategy_by_name(name).at_size(8_000) is None and size:
+            raise ConfigError(f"strategy {name!r} cannot be set to a size; name it without one")
+        rivals.append(Rival(name, int(size) if size else None))
+    return (), tuple(rivals)
 
 
 def _origins(files: Sequence[Path]) -> list[Origin]:
@@ -222,7 +242,7 @@ def _origins(files: Sequence[Path]) -> list[Origin]:
         FormatError: no file holds a session.
     """
     from ..formats import read_sessions
-    from ..lab.runner import Origin
+    from ..lab.loaded import Origin
     from ..samples import CHAINS
 
     if not files:
@@ -267,62 +287,3 @@ def _progress() -> Callable[[int, int], None]:
                 stderr(f"{done:,} of {total:,} boundaries")
 
     return show
-
-
-def _print(rows: Sequence[Row], setup: Setup, sessions: int, by_kind: bool, least: int | None) -> None:
-    from ..lab.results import LEAST_QUESTIONS, scores
-
-    found = scores(rows, LEAST_QUESTIONS if least is None else least)
-    for exam in dict.fromkeys(score.exam for score in found):
-        table(
-            ("strategy", "summary", "target", "score %", "95 %", "questions", "sessions", "false", "tokens", "ms"),
-            [
-                (
-                    score.strategy, score.summariser, score.target, _percents(score.mean), _interval(score.low, score.high), score.values,
-                    f"{score.sessions}" + (f" (+{score.listed} not judged)" if score.listed else ""), score.false_positives, score.tokens,
-                    f"{score.milliseconds:.0f}",
-                )
-                for score in found if score.exam == exam
-            ],
-            title=f"{exam} (reader: literal)",
-        )  # fmt: skip
-    if by_kind:
-        _print_kinds(rows)
-    if setup.mode == "forced":
-        whole = {(row.session, row.boundary, row.strategy, row.target) for row in rows if row.outcome == "whole"}
-        if whole:
-            typer.echo(
-                f"Not in the tables: {len(whole):,} times a strategy left a history whole that it thought short enough."
-            )
-    typer.echo(
-        f"{sessions:,} sessions, mode {setup.mode}, window {setup.window:,}. Sizes: o200k, exact; medians. Summary `none`: the rules alone, a "
-        "placeholder where a summary would stand; `extractive`: lines chosen by rules, 2,000 tokens at most, no model. Score: hits / questions "
-        f"in each session, mean over sessions with at least {LEAST_QUESTIONS if least is None else least} questions. "
-        "One row per measurement: --json or --csv."
-    )
-
-
-def _print_kinds(rows: Sequence[Row]) -> None:
-    groups: dict[tuple[str, str, str], dict[str, list[int]]] = {}
-    for row in rows:
-        if row.outcome == "whole" and row.mode == "forced":
-            continue
-        cell = groups.setdefault((row.exam, row.strategy, row.summariser), {}).setdefault(row.source, [0, 0])
-        cell[0] += row.hits
-        cell[1] += row.of
-    table(
-        ("exam", "strategy", "summary", "user", "assistant", "call", "tool"),
-        (
-            (*key, *(f"{cells[kind][0]:,}/{cells[kind][1]:,}" if kind in cells else "" for kind in ("user", "assistant", "call", "tool")))
-            for key, cells in groups.items()
-        ),
-        title="Hits / questions by source, all sessions",
-    )  # fmt: skip
-
-
-def _percents(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{100 * low:.0f}-{100 * high:.0f}"

@@ -6,12 +6,13 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ..codec import decode_as, encode
 
-__all__ = ["LEAST_QUESTIONS", "Cache", "Row", "Score", "as_csv", "interval", "scores"]
+__all__ = ["LEAST_QUESTIONS", "Cache", "Row", "Score", "as_csv", "counted", "interval", "mean", "scores", "shares"]
 
 LEAST_QUESTIONS = 40
 """A session with fewer questions in an exam, its boundaries pooled, is listed and not judged."""
@@ -28,12 +29,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     target: int | None
     """Size that was asked for, in tokens; None: the strategy's own."""
+    rival: str = ""
+    """At equal size: whose size it is, `STRATEGY` or `STRATEGY:N`."""
+    tail: str = ""
+    """At equal size: `own` for the rival itself, `free`, or `forced` where the rival's tail stands behind what the strategy shows."""
     summariser: str
     """`-` for a strategy that needs none."""
     mode: str
     window: int
     outcome: str
-    """`compacted`; `whole` when the strategy left the history as it is; `refused`, which is scored on an empty projection."""
+    """`compacted`; `whole` when the strategy left the history as it is; `refused`, which is scored on an empty projection; `over` when it
+    could not be brought down to the size, so that it is in no comparison."""
     exam: str
     reader: str
     source: str
@@ -49,7 +55,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     history: int
     """Size of the history before the boundary, by the same counter."""
     milliseconds: float
-    """Wall time of the plan alone, from nothing."""
+    """Wall time of the plan alone, with stored features where the strategy has any."""
+    milliseconds_cold: float = 0.0
+    """The same from nothing."""
     oracle: int | None = None
     """Hits of the greedy that knows which values will be used, at the same size (`continuation` only)."""
     by_age: str = ""
@@ -111,12 +119,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
     strategy: str
     target: int | None
+    rival: str
+    tail: str
     summariser: str
     exam: str
     mean: float | None
     low: float | None
     high: float | None
     """Bootstrap interval of 95 % over sessions; None below two sessions."""
+    sources: dict[str, float]
+    """The same mean for each source of values, over the judged sessions that have any."""
     sessions: int
     """Judged sessions."""
     listed: int
@@ -128,45 +140,70 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Median size of the projection."""
     milliseconds: float
     """Median time."""
+    milliseconds_cold: float
+    """Median time without stored features."""
+
+
+def counted(row: Row) -> bool:
+    """Whether a row is a measurement: not where a forced run left the history whole, nor where a size could not be held."""
+    return row.outcome != "over" and not (row.outcome == "whole" and row.mode == "forced")
 
 
 def scores(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Score]:
-    """The scores of every strategy, target, summariser and exam, in order of first appearance.
-
-    Rows of a forced run in which a strategy left the history whole are left out: nothing was compacted, so nothing was measured.
-    """
-    groups: dict[tuple[str, int | None, str, str], list[Row]] = {}
+    """The scores of every strategy, size, summariser and exam, in order of first appearance; of rows that are `counted`."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        if row.outcome == "whole" and row.mode == "forced":
-            continue
-        groups.setdefault((row.strategy, row.target, row.summariser, row.exam), []).append(row)
-    return [_score(key, found, least) for key, found in groups.items()]
+        if counted(row):
+            size = None if row.rival and row.tail != "own" else row.target
+            groups.setdefault((row.strategy, size, row.rival, row.tail, row.summariser, row.exam), []).append(row)
+    return [_score(found, key[1], least) for key, found in groups.items()]
 
 
-def _score(key: tuple[str, int | None, str, str], rows: Sequence[Row], least: int) -> Score:
-    sessions: dict[str, list[Row]] = {}
+def shares(rows: Iterable[Row], least: int = LEAST_QUESTIONS) -> dict[str, float]:
+    """Hits / asked of each session that has at least so many questions, by session."""
+    sums: dict[str, list[int]] = {}
     for row in rows:
-        sessions.setdefault(row.session, []).append(row)
-    judged = {name: found for name, found in sessions.items() if sum(row.of for row in found) >= least}
-    shares = [sum(row.hits for row in found) / sum(row.of for row in found) for found in judged.values()]
-    low, high = interval(shares)
-    used = [row for found in judged.values() for row in found]
-    strategy, target, summariser, exam = key
+        cell = sums.setdefault(row.session, [0, 0])
+        cell[0] += row.hits
+        cell[1] += row.of
+    return {session: hits / of for session, (hits, of) in sums.items() if of >= max(1, least)}
+
+
+def _score(rows: Sequence[Row], target: int | None, least: int) -> Score:
+    judged = shares(rows, least)
+    low, high = interval(list(judged.values()))
+    used = [row for row in rows if row.session in judged]
+    sources: dict[str, list[Row]] = {}
+    for row in used:
+        sources.setdefault(row.source, []).append(row)
+    first = rows[0]
     return Score(
-        strategy=strategy,
+        strategy=first.strategy,
         target=target,
-        summariser=summariser,
-        exam=exam,
-        mean=sum(shares) / len(shares) if shares else None,
+        rival=first.rival,
+        tail=first.tail,
+        summariser=first.summariser,
+        exam=first.exam,
+        mean=mean(judged.values()),
         low=low,
         high=high,
+        sources={
+            source: share for source, found in sources.items() if (share := mean(shares(found, 1).values())) is not None
+        },
         sessions=len(judged),
-        listed=len(sessions) - len(judged),
+        listed=len({row.session for row in rows}) - len(judged),
         values=sum(row.of for row in used),
         false_positives=sum(row.false_positives for row in rows),
         tokens=int(_median([row.tokens for row in used])),
         milliseconds=round(_median([row.milliseconds for row in used]), 1),
+        milliseconds_cold=round(_median([row.milliseconds_cold for row in used]), 1),
     )
+
+
+def mean(shares: Iterable[float]) -> float | None:
+    """The mean; None of nothing."""
+    found = list(shares)
+    return sum(found) / len(found) if found else None
 
 
 def interval(shares: Sequence[float], rounds: int = 1_000) -> tuple[float | None, float | None]:

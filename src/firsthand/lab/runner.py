@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal, TypeAlias
 
-from ..budget import Budget
-from ..codec import compact_json, encode
-from ..formats import read_sessions
-from ..projection.plan import Plan
-from ..samples import RECORDS_PER_STAGE, SCORED_STAGES, chain
-from ..strategies import strategy_by_name, strategy_names
-from ..tokens import Counter, EstimateCounter, O200kCounter, counter_for_model, entry_cost
-from ..transcript import Transcript, View
-from .arms import Arm, Projected, run_arm, size_of
-from .boundaries import Boundary, boundaries
-from .exams.recognition import SEEDS
-from .questions import EXAMS, READER, Questions, ask, questions
+from ..codec import compact_json
+from ..strategies import strategy_by_name, strategy_class, strategy_names
+from ..tokens import O200kCounter
+from .boundaries import Boundary
+from .loaded import Origin, loaded
+from .measuring import CONTINUATION_SHARE, Job, Task, boundaries_of, measured
 from .results import Cache, Row
+from .run_setup import Mode, Rival, Setup
 from .survival import survive
-from .values import reading
 
 __all__ = [
     "CONTINUATION_SHARE",
+    "Job",
     "Mode",
     "Origin",
+    "Rival",
     "Setup",
     "Task",
     "default_strategies",
@@ -42,62 +37,8 @@ __all__ = [
     "survey",
 ]
 
-Mode: TypeAlias = Literal["forced", "deployed"]
-
-CONTINUATION_SHARE = 90
-"""Where `continuation` is asked instead of at the end, after which nothing follows."""
-
-_CARRIED = (96, 180)
-"""Records of a synthetic chain after which a compaction is made and nothing is asked (futureos.md 8.3)."""
 _SERVER_SIDE = ("codex-remote-v1", "codex-remote-v2", "opencode-prune")
 """Left out unless named: their summaries come from a server, or they are one half of another strategy."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a session comes from: a file and its place in it, or the name of a synthetic chain."""
-
-    path: str | None
-    index: int = 0
-    chain: str | None = None
-
-
-@dataclass(frozen=True)
-class Setup:
-    """How sessions are measured; the same for all of them."""
-
-    strategies: tuple[str, ...]
-    shares: tuple[int, ...] = (40, 70, 100)
-    mode: Mode = "forced"
-    window: int = 200_000
-    output_ceiling: int | None = None
-    profile: str = "product"
-    counter: str = "model"
-    """Counter of the strategies' budgets: `model` for the calibrated one of the session's model, or `estimate`."""
-    targets: tuple[int | None, ...] = (None,)
-    target_of: str | None = None
-    """A strategy whose measured size is the others' target at each boundary."""
-    summarisers: tuple[str, ...] = ("none", "extractive")
-    exams: tuple[str, ...] = EXAMS
-    seeds: int = SEEDS
-    carry: bool = False
-    """Hand each strategy its own plan of the boundary before, as a running session does."""
-
-    def arms(self) -> list[Arm]:
-        """What is compared, before it is known which strategies ask for summaries."""
-        return [Arm(name, target, by) for name in self.strategies for target in self.targets for by in self.summarisers]
-
-
-@dataclass(frozen=True)
-class Task:
-    """One boundary of one session, for the strategies that the cache lacks."""
-
-    origin: Origin
-    setup: Setup
-    boundary: Boundary
-    exams: tuple[str, ...]
-    keys: tuple[tuple[str, str], ...]
-    """(strategy, cache key), in the setup's order."""
 
 
 def default_strategies() -> tuple[str, ...]:
@@ -105,217 +46,68 @@ def default_strategies() -> tuple[str, ...]:
     return tuple(name for name in strategy_names() if name not in _SERVER_SIDE)
 
 
-class _Loaded:
-    """A session with what every boundary needs of it."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self.counter: Counter = O200kCounter()
-        self.transcript = transcript
-        self.view = transcript.view()
-        self.costs = [entry_cost(entry, self.counter) for entry in self.view.entries]
-        self.text = "\n".join(reading(self.view.entries))
-        self.digest = blake2b(b"".join(map(encode, self.view.entries)), digest_size=12).hexdigest()
-        self._occurs: dict[str, bool] = {}
-        self.plans: dict[tuple[Arm, int], Plan | None] = {}
-
-    def occurs(self, text: str) -> bool:
-        """Whether a string occurs anywhere in the session; decoys are the same at every boundary, so each is looked for once."""
-        if text not in self._occurs:
-            self._occurs[text] = text in self.text
-        return self._occurs[text]
-
-    def size(self, position: int) -> int:
-        """Tokens of the history before a position, system prompt excluded."""
-        before = zip(self.view.entries[:position], self.costs[:position], strict=True)
-        return sum(cost for entry, cost in before if entry.role not in ("system", "developer"))
-
-    def at(self, position: int) -> View:
-        entries = self.view.entries[:position]
-        ids = {entry.id for entry in entries}
-        return View(entries, markers=tuple(m for m in self.view.markers if m.after in ids))
+_APART = ("cli", "gateway", "testing", "session", "journal", "checkpoint.py", "quick.py")
+"""What no measurement of a boundary runs."""
 
 
-@lru_cache(maxsize=4)
-def _file(path: str) -> list[Transcript]:
-    return read_sessions(Path(path))
-
-
-@lru_cache(maxsize=2)
-def _loaded(origin: Origin) -> _Loaded:
-    return _Loaded(chain(origin.chain) if origin.chain is not None else _file(origin.path or "")[origin.index])
-
-
-@lru_cache(maxsize=1)
-def _code() -> str:
-    """Hash of our own source, so that no row outlives the code that made it."""
+@lru_cache(maxsize=64)
+def _code(*strategies: str) -> str:
+    """Hash of our own source, so that no row outlives the code that made it; of the strategies only the named ones' own folders."""
+    package = Path(__file__).resolve().parents[1]
+    own = {tuple(strategy_class(name).__module__.split(".")[:3]) for name in strategies}
     digest = blake2b(digest_size=8)
-    for path in sorted(Path(__file__).resolve().parents[1].rglob("*.py")):
-        if "cli" not in path.parts and "gateway" not in path.parts:
-            digest.update(path.read_bytes())
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).parts
+        if parts[0] in _APART or parts[:2] in (("lab", "model"), ("lab", "money")):
+            continue
+        if parts[0] == "strategies" and len(parts) > 2 and (package.name, *parts[:2]) not in own:
+            continue
+        # The folders of the projection floor hold what only `coverage` is made of.
+        if parts[0] == "projection" and len(parts) > 2 and (package.name, "strategies", "coverage") not in own:
+            continue
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def survey(origin: Origin, setup: Setup) -> list[Task]:
     """The tasks of one session."""
-    loaded = _loaded(origin)
-    if not loaded.view.entries:
+    session = loaded(origin)
+    if not session.view.entries:
         return []
+    compared = {rival.strategy for rival in setup.rivals}
+    # Against a rival's size, a strategy without a knob for its own is a single point.
+    jobs = [Job(name) for name in setup.strategies if not compared or (name not in compared and not _has_knob(name))]
+    for rival in setup.rivals:
+        jobs += [Job(rival.strategy, rival), *(Job(name, rival) for name in setup.strategies if name != rival.strategy)]
     tasks: list[Task] = []
-    for boundary in _boundaries(loaded, origin, setup):
-        exams = tuple(exam for exam in setup.exams if exam != "continuation" or boundary.position < len(loaded.view))
+    for boundary in boundaries_of(session, origin, setup):
+        exams = tuple(exam for exam in setup.exams if exam != "continuation" or boundary.position < len(session.view))
         if boundary.label == f"{CONTINUATION_SHARE}%" and CONTINUATION_SHARE not in setup.shares:
             exams = tuple(exam for exam in exams if exam == "continuation")
-        keys = tuple((name, _key(loaded.digest, boundary, name, exams, setup)) for name in setup.strategies)
+        keys = tuple((job, _key(session.digest, boundary, job, exams, setup)) for job in jobs)
         tasks.append(Task(origin, setup, boundary, exams, keys))
     return tasks
 
 
-def _boundaries(loaded: _Loaded, origin: Origin, setup: Setup) -> list[Boundary]:
-    if origin.chain is not None:
-        stages = dict(zip((RECORDS_PER_STAGE * (stage + 1) for stage in SCORED_STAGES), SCORED_STAGES, strict=True))
-        return [Boundary(records, f"{records} records", "records", stage) for records, stage in stages.items()]
-    found = boundaries(loaded.view, setup.shares, loaded.costs)
-    if "continuation" in setup.exams and 100 in setup.shares:
-        extra = boundaries(loaded.view, (CONTINUATION_SHARE,), loaded.costs, recorded=False)
-        taken = {boundary.position for boundary in found}
-        found += [boundary for boundary in extra if boundary.position not in taken]
-    return sorted(found, key=lambda boundary: boundary.position)
+def _has_knob(strategy: str) -> bool:
+    return strategy_by_name(strategy).at_size(8_000) is not None
 
 
-def _key(digest: str, boundary: Boundary, strategy: str, exams: Sequence[str], setup: Setup) -> str:
-    made = strategy_by_name(strategy)
+def _key(digest: str, boundary: Boundary, job: Job, exams: Sequence[str], setup: Setup) -> str:
+    made = strategy_by_name(job.strategy)
+    names = (job.strategy,) if job.rival is None else (job.strategy, job.rival.strategy)
+    against = None if job.rival is None else [job.rival.label, strategy_by_name(job.rival.strategy).options()]
     parts = [
-        _code(), digest, boundary.position, boundary.stage, strategy, made.version, made.options(), exams, setup.mode, setup.window,
-        setup.output_ceiling, setup.profile, setup.counter, setup.targets, setup.target_of, setup.summarisers, setup.seeds, setup.carry,
-        setup.shares if setup.carry or setup.mode == "deployed" else None,
+        _code(*names), digest, boundary.position, boundary.stage, job.strategy, made.version, made.options(), exams, setup.mode, setup.window,
+        setup.output_ceiling, setup.profile, setup.counter, setup.sized_counter, setup.targets if job.rival is None else None, against,
+        setup.summarisers, setup.seeds, setup.carry, setup.shares if setup.carry or setup.mode == "deployed" else None,
     ]  # fmt: skip
     return blake2b(compact_json(parts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def measure(task: Task) -> list[tuple[str, list[Row]]]:
     """The rows of one task, by cache key."""
-    loaded = _loaded(task.origin)
-    setup = task.setup
-    asked = questions(
-        loaded.view.entries,
-        task.boundary,
-        loaded.costs,
-        loaded.counter,
-        exams=task.exams,
-        seeds=setup.seeds,
-        occurs=loaded.occurs,
-    )
-    wanted = _target(task, loaded)
-    out: list[tuple[str, list[Row]]] = []
-    for name, key in task.keys:
-        rows: list[Row] = []
-        for target in _sizes(name, setup, wanted):
-            for by in setup.summarisers:
-                arm = Arm(name, target, by)
-                made = _projected(arm, task, loaded)
-                if made is None:
-                    break
-                rows += _rows(arm, made, asked, task, loaded)
-                if not made.asked and not _asks(name):
-                    # It wants no summary, so the other summarisers would give the same.
-                    break
-        out.append((key, rows))
-    return out
-
-
-def _sizes(strategy: str, setup: Setup, wanted: int | None) -> tuple[int | None, ...]:
-    """The sizes to ask for; a strategy without a knob for its size is a single point."""
-    if strategy == setup.target_of or strategy_by_name(strategy).at_size(8_000) is None:
-        return (None,)
-    return setup.targets if wanted is None else (wanted,)
-
-
-@lru_cache(maxsize=64)
-def _asks(strategy: str) -> bool:
-    """Whether a strategy wants summaries, tried on a chain that is too long for its window; so that its rows have one label throughout."""
-    view = View(chain("export", 1).entries)
-    budget = Budget.of(200_000, counter=EstimateCounter())
-    return run_arm(Arm(strategy), strategy_by_name(strategy), view, budget, None, "forced", EstimateCounter()).asked
-
-
-def _target(task: Task, loaded: _Loaded) -> int | None:
-    if task.setup.target_of is None:
-        return None
-    made = _projected(Arm(task.setup.target_of, None, task.setup.summarisers[-1]), task, loaded)
-    return size_of(made.entries, loaded.counter) if made is not None and made.outcome == "compacted" else None
-
-
-def _projected(arm: Arm, task: Task, loaded: _Loaded) -> Projected | None:
-    """What the arm shows at the task's boundary, or None where it has no such size or nothing was recorded."""
-    strategy = arm.made()
-    if strategy is None:
-        return None
-    setup = task.setup
-    budget = _budget(loaded, setup, task.origin)
-    made: Projected | None = None
-    for position in _positions(task, loaded):
-        previous = loaded.plans.get((arm, _before(position, task, loaded)))
-        if position != task.boundary.position and (arm, position) in loaded.plans:
-            continue
-        made = run_arm(arm, strategy, loaded.at(position), budget, previous, setup.mode, loaded.counter)
-        loaded.plans[arm, position] = made.plan
-    return None if made is None or made.outcome == "none" else made
-
-
-def _positions(task: Task, loaded: _Loaded) -> list[int]:
-    """Where the arm compacts up to the boundary: only there, or also before, when it carries its state on."""
-    last = task.boundary.position
-    if not task.setup.carry and task.setup.mode == "forced":
-        return [last]
-    places = {boundary.position for boundary in _boundaries(loaded, task.origin, task.setup)}
-    if task.origin.chain is not None:
-        places |= set(_CARRIED)
-    return sorted(place for place in places if place <= last)
-
-
-def _before(position: int, task: Task, loaded: _Loaded) -> int:
-    return max((place for place in _positions(task, loaded) if place < position), default=-1)
-
-
-def _budget(loaded: _Loaded, setup: Setup, origin: Origin) -> Budget:
-    counter = EstimateCounter() if setup.counter == "estimate" else counter_for_model(loaded.transcript.model)
-    fixed = 0
-    if origin.chain is None:
-        tools = loaded.transcript.tools
-        fixed = counter.count(loaded.transcript.system or "") + (
-            counter.count(compact_json(list(tools))) if tools else 0
-        )
-    return Budget.of(setup.window, setup.output_ceiling, fixed=fixed, counter=counter, profile=setup.profile)
-
-
-def _rows(arm: Arm, made: Projected, asked: Questions, task: Task, loaded: _Loaded) -> Iterator[Row]:
-    size = size_of(made.entries, loaded.counter)
-    history = loaded.size(task.boundary.position)
-    for one in ask(asked, made.entries, size):
-        yield Row(
-            session=loaded.transcript.id,
-            format=loaded.transcript.format,
-            boundary=task.boundary.label,
-            position=task.boundary.position,
-            strategy=arm.strategy,
-            target=arm.target,
-            summariser=arm.summariser if made.asked or _asks(arm.strategy) else "-",
-            mode=task.setup.mode,
-            window=task.setup.window,
-            outcome=made.outcome,
-            exam=one.exam,
-            reader=READER,
-            source=one.source,
-            hits=one.hits,
-            of=one.of,
-            values=one.values,
-            false_positives=one.false_positives,
-            tokens=size,
-            history=history,
-            milliseconds=made.milliseconds,
-            oracle=one.oracle,
-            by_age=one.by_age,
-        )
+    return measured(task, loaded(task.origin))
 
 
 def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
@@ -323,7 +115,7 @@ def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
 
     Strategies that are pure functions of the originals on request are replayed so, as a `Session` does by default.
     """
-    transcript = _loaded(origin).transcript
+    transcript = loaded(origin).transcript
     rows: list[Row] = []
     for name in setup.strategies:
         made = strategy_by_name(name)
@@ -394,9 +186,9 @@ def _run(
             for key, rows in future.result():
                 cache.add(key, rows)
             progress(done := done + 1, len(tasks))
-    return [row for task in tasks for _, key in task.keys for row in cache[key]]
+    return [row for task in tasks for _, key in task.jobs for row in cache[key]]
 
 
 def _missing(task: Task, cache: Cache) -> Task | None:
-    keys = tuple(pair for pair in task.keys if pair[1] not in cache)
-    return Task(task.origin, task.setup, task.boundary, task.exams, keys) if keys else None
+    jobs = tuple(pair for pair in task.jobs if pair[1] not in cache)
+    return replace(task, jobs=jobs) if jobs else None

@@ -24,6 +24,7 @@ _BUILT_IN: dict[str, tuple[str, str]] = {
     "codex-remote-v1": ("codex.remote_v1", "CodexRemoteV1"),
     "codex-remote-v2": ("codex.remote", "CodexRemoteV2"),
     "codex-token-budget": ("codex.token_budget", "CodexTokenBudget"),
+    "coverage": ("coverage.strategy", "Coverage"),
     "futureos-deterministic": ("futureos.strategies", "FutureosDeterministic"),
     "futureos-summarized": ("futureos.strategies", "FutureosSummarized"),
     "opencode-prune": ("opencode.prune", "OpencodePrune"),

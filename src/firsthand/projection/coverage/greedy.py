@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import accumulate
 
 from .pool import Pool
@@ -14,56 +13,71 @@ __all__ = ["Cover"]
 _SCALE = 1 << 20
 
 
-@dataclass
 class Cover:
     """A growing choice of units.
 
-    Guarantee: with sizes as costs, the better of the greedy's choice and the best single unit that fits is worth at least (1 - 1/e) / 2 of the
-    best choice that fits (Khuller, Moss and Naor 1999, lemma 2.3; the greedy alone has no such bound). `spend` makes that comparison.
+    Guarantee: the better of the greedy's choice and the best single unit that fits is worth at least (1 - 1/e) / 2 of the best choice that
+    fits (Khuller, Moss and Naor 1999; the greedy alone has no such bound). `spend` makes that comparison on its first call.
     """
 
-    pool: Pool
-    weights: dict[int, int]
-    """What each term is still worth: 0 once a chosen unit covers it. Changed as units are chosen."""
-    chosen: set[int] = field(default_factory=set)
+    def __init__(self, pool: Pool, weights: dict[int, int], costs: Sequence[int]) -> None:
+        """A choice of nothing.
+
+        Args:
+            pool: the units.
+            weights: what each term is worth; changed as units are chosen, so hand over a copy if you need it.
+            costs: what each unit takes, by number, at least 1.
+        """
+        self.pool = pool
+        self.weights = weights
+        self.costs = costs
+        self.chosen: set[int] = set()
+        self._heap: list[tuple[int, int]] = []
+        self._too_large: list[tuple[int, int]] = []
 
     def take(self, units: Iterable[int]) -> None:
         """Counts units as chosen whatever they are worth, such as those of texts that are shown anyway."""
+        weights = self.weights
         for unit in units:
             self.chosen.add(unit)
             for term in self.pool.terms_of(unit):
-                self.weights[term] = 0
+                weights[term] = 0
 
     def worth(self, unit: int) -> int:
         """What the unit adds to what is covered."""
         return sum(map(self.weights.__getitem__, self.pool.terms_of(unit)))
 
-    def spend(self, room: int, units: Sequence[int], costs: Sequence[int]) -> tuple[list[int], int]:
-        """Chooses among `units` by worth for each token until nothing that adds anything fits.
+    def spend(self, room: int, units: Iterable[int] | None = None) -> tuple[list[int], int]:
+        """Chooses by worth for each token until nothing that adds anything fits.
 
         Args:
             room: what may be spent, in the costs' unit.
-            units: the candidates, in original order; ties go to the earlier one.
-            costs: what each unit of the pool takes, by unit number, at least 1.
+            units: the candidates; ties go to the earlier one. None: go on with those of the last call, also those that were too large then.
 
         Returns:
             The units chosen now, in the order in which they were chosen, and what is left of the room.
         """
+        heap, costs = self._heap, self.costs
         offsets, terms, weights = self.pool.offsets, self.pool.terms, self.weights
         value = weights.__getitem__
-        sums = list(accumulate(map(value, terms), initial=0))
-        heap = [
-            (-(worth * _SCALE // costs[unit]), unit)
-            for unit in units
-            if (worth := sums[offsets[unit + 1]] - sums[offsets[unit]]) and unit not in self.chosen
-        ]
-        heapify(heap)
+        if units is not None:
+            sums = list(accumulate(map(value, terms), initial=0))
+            heap = self._heap = [
+                (-(worth * _SCALE // costs[unit]), unit)
+                for unit in units
+                if (worth := sums[offsets[unit + 1]] - sums[offsets[unit]]) and unit not in self.chosen
+            ]
+            heapify(heap)
+        else:
+            for pair in self._too_large:
+                heappush(heap, pair)
+        self._too_large = []
         picked: list[int] = []
         while heap:
             stale, unit = heap[0]
             cost = costs[unit]
             if cost > room:
-                heappop(heap)
+                self._too_large.append(heappop(heap))
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
             density = -(sum(map(value, own)) * _SCALE // cost)

@@ -45,7 +45,7 @@ _BY_SPEAKERS = [round(100 * (1 + log(max(1, n))) ** 0.5) for n in range(_MOST_CO
 _BY_ENTRIES = [round(100 * (1 + log(max(1, n))) ** 0.1) for n in range(_MOST_COUNTED)]
 
 
-def weights(pool: Pool, sizes: Sequence[int], weighing: Weighing = Weighing()) -> dict[int, int]:  # noqa: B008
+def weights(pool: Pool, sizes: Sequence[int], weighing: Weighing = Weighing()) -> dict[int, int]:
     """The weight of every term in the pool, as whole numbers of at least 1.
 
     Args:
@@ -101,7 +101,10 @@ def _products(
     for source in sorted(Source, key=lambda source: weighing.sources[source]):
         best.update(dict.fromkeys(by_source[source], weighing.sources[source]))
     fresh = 100 - weighing.oldest
-    ages = [round(weighing.oldest + fresh * 2.718281828459045 ** (-age * 100 / _AGES / weighing.fading)) for age in range(_AGES)]
+    ages = [
+        round(weighing.oldest + fresh * 2.718281828459045 ** (-age * 100 / _AGES / weighing.fading))
+        for age in range(_AGES)
+    ]
     classes = [*weighing.classes, 0]
     mask = (1 << CLASS_BITS) - 1
     often = max(1, entries // 4)

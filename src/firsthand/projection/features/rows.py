@@ -102,8 +102,8 @@ def read_row(data: bytes) -> Row:
         whole.byteswap()
     units = whole[0]
     first = 1 + _COLUMNS * units
-    columns = [whole[1 + at * units : 1 + (at + 1) * units] for at in range(_COLUMNS)]
+    places, starts, ends, sizes, counts = (whole[1 + at * units : 1 + (at + 1) * units] for at in range(_COLUMNS))
     terms = whole[first:]
-    if len(whole) < first or sum(columns[4]) != len(terms):
-        raise JournalDamagedError(f"a stored row of {units} units does not hold the {sum(columns[4])} terms that it names")
-    return Row(*columns, terms)
+    if len(whole) < first or sum(counts) != len(terms):
+        raise JournalDamagedError(f"a stored row of {units} units does not hold the {sum(counts)} terms that it names")
+    return Row(places, starts, ends, sizes, counts, terms)

@@ -50,15 +50,24 @@ _PIECES = re.compile(rf"[{_WIDE}]|[^\W\d_]+|\d+|_+|[^\w\s]+")
 _UNIT_AFTER = re.compile(
     r"(?<![\w.])(\d+(?:\.\d+)?) ((?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
 )
-_STOP = frozenset(
-    "about above after again against also although always among another anything around because been before being below between both cannot could "
-    "does doing done down during each either else even ever every everything first from further gets getting give given goes going gone have having "
-    "here himself however inside instead into itself just keep kept know last least less lets like likely look looks made make makes making many maybe "
-    "might more most much must need needs never next nothing okay once only onto other others otherwise over perhaps please quite rather really right "
-    "same says seem seems several shall should show shows since some something still such sure take taken takes than that their them then there these "
-    "they thing things think this those though through thus together took toward true false null none under unless until upon used uses using very want "
-    "wants well went were what when where whether which while whom whose will with within without would your yours".split()
-)
+# fmt: off
+_STOP = frozenset({
+    "about", "above", "after", "again", "against", "also", "although", "always", "among", "another", "anything",
+    "around", "because", "been", "before", "being", "below", "between", "both", "cannot", "could", "does", "doing",
+    "done", "down", "during", "each", "either", "else", "even", "ever", "every", "everything", "first", "from",
+    "further", "gets", "getting", "give", "given", "goes", "going", "gone", "have", "having", "here", "himself",
+    "however", "inside", "instead", "into", "itself", "just", "keep", "kept", "know", "last", "least", "less",
+    "lets", "like", "likely", "look", "looks", "made", "make", "makes", "making", "many", "maybe", "might", "more",
+    "most", "much", "must", "need", "needs", "never", "next", "nothing", "okay", "once", "only", "onto", "other",
+    "others", "otherwise", "over", "perhaps", "please", "quite", "rather", "really", "right", "same", "says", "seem",
+    "seems", "several", "shall", "should", "show", "shows", "since", "some", "something", "still", "such", "sure",
+    "take", "taken", "takes", "than", "that", "their", "them", "then", "there", "these", "they", "thing", "things",
+    "think", "this", "those", "though", "through", "thus", "together", "took", "toward", "true", "false", "null",
+    "none", "under", "unless", "until", "upon", "used", "uses", "using", "very", "want", "wants", "well", "went",
+    "were", "what", "when", "where", "whether", "which", "while", "whom", "whose", "will", "with", "within",
+    "without", "would", "your", "yours",
+})
+# fmt: on
 _LONGEST = 200
 
 
@@ -78,7 +87,11 @@ def word(text: str) -> tuple[int, tuple[int, ...]]:
     Returns:
         Its pieces (see `pieces_of`), and its terms, each once. The same words come again and again, hence the cache.
     """
-    return pieces_of(text), tuple(dict.fromkeys(_number(name.casefold() if kind is TermClass.WORD else name, kind) for name, kind in named_terms(text)))
+    return pieces_of(text), tuple(
+        dict.fromkeys(
+            _number(name.casefold() if kind is TermClass.WORD else name, kind) for name, kind in named_terms(text)
+        )
+    )
 
 
 def pieces_of(text: str) -> int:
@@ -109,11 +122,10 @@ def unit_terms(line: str) -> Iterator[int]:
 
 def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
     """The terms of a stretch without blanks, as texts with their classes; a compound is followed by its parts that stand for themselves."""
-    if text.isalpha() and text.isascii():
-        if not _INNER_CAPITAL.search(text):
-            if len(text) >= 4 and text.lower() not in _STOP:
-                yield text, TermClass.WORD
-            return
+    if text.isalpha() and text.isascii() and not _INNER_CAPITAL.search(text):
+        if len(text) >= 4 and text.lower() not in _STOP:
+            yield text, TermClass.WORD
+        return
     for match in _COMPOUND.finditer(text):
         found = match[0]
         if len(found) > _LONGEST:

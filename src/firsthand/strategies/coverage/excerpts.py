@@ -1,0 +1,118 @@
+"""Chosen units as text: in original order, grouped by block under the entry's id, gaps marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...projection.coverage.pool import Pool, Unit
+from ...projection.features.units import Source, readable
+from ...projection.plan import Excerpt, Span
+from ...transcript import Entry, ToolCall, ToolResult
+
+__all__ = ["Group", "grouped", "labels", "rendered", "short_ids"]
+
+GAP = "…"
+_LEAST_ID = 6
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is shown of one block."""
+
+    position: int
+    block: int
+    source: Source
+    spans: tuple[Span, ...]
+    units: tuple[int, ...]
+
+    def excerpt(self, entries: Sequence[Entry], reason: str = "") -> Excerpt:
+        """The same as a part of a plan."""
+        return Excerpt(entries[self.position].id, self.block, self.spans, reason)
+
+
+def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
+    """The units in original order; what follows each other without a unit between is one span."""
+    out: list[Group] = []
+    spans: list[Span] = []
+    members: list[int] = []
+    at: Unit | None = None
+    last = -2
+    for number in sorted(units):
+        unit = pool.unit(number)
+        if at is None or (unit.entry, unit.block) != (at.entry, at.block):
+            if at is not None:
+                out.append(Group(at.entry, at.block, at.source, tuple(spans), tuple(members)))
+            at, spans, members = unit, [], []
+        if spans and number == last + 1:
+            spans[-1] = Span(spans[-1].start, unit.end)
+        else:
+            spans.append(Span(unit.start, unit.end))
+        members.append(number)
+        last = number
+    if at is not None:
+        out.append(Group(at.entry, at.block, at.source, tuple(spans), tuple(members)))
+    return out
+
+
+def rendered(
+    groups: Iterable[Group], entries: Sequence[Entry], names: Mapping[str, str], labels: Mapping[tuple[int, int], str]
+) -> str:
+    """The groups as text: a header line with id and speaker or tool, then the lines; a line with `…` stands for a gap.
+
+    Args:
+        groups: in order.
+        entries: the entries that positions count.
+        names: how each entry's id is written.
+        labels: who speaks in each block, by position and block number.
+    """
+    lines: list[str] = []
+    for group in groups:
+        entry = entries[group.position]
+        text = readable(entry.blocks[group.block])
+        lines.append(f"[{names[entry.id]} {labels[group.position, group.block]}]")
+        for number, span in enumerate(group.spans):
+            if number:
+                lines.append(GAP)
+            lines.append(text[span.start : span.end])
+    return "\n".join(lines)
+
+
+def labels(entries: Sequence[Entry]) -> dict[tuple[int, int], str]:
+    """Who speaks in each block: `user`, `assistant`, a called tool, or a tool whose result it is."""
+    tools: dict[str, str] = {}
+    out: dict[tuple[int, int], str] = {}
+    for position, entry in enumerate(entries):
+        for number, block in enumerate(entry.blocks):
+            match block:
+                case ToolCall(id=call, name=name):
+                    tools[call] = name
+                    out[position, number] = f"call {name}"
+                case ToolResult(call_id=call):
+                    name = block.name or tools.get(call, "tool")
+                    out[position, number] = f"{name} error" if block.is_error else name
+                case _:
+                    out[position, number] = entry.role
+    return out
+
+
+def short_ids(entries: Sequence[Entry]) -> dict[str, str]:
+    """The shortest beginning of each id, of six characters and more, that no other entry shares."""
+    ids = sorted(entry.id for entry in entries)
+    out: dict[str, str] = {}
+    for number, one in enumerate(ids):
+        shared = max(
+            _shared(one, ids[number - 1]) if number else 0,
+            _shared(one, ids[number + 1]) if number + 1 < len(ids) else 0,
+        )
+        out[one] = one[: max(_LEAST_ID, shared + 1)]
+    return out
+
+
+def _shared(one: str, other: str) -> int:
+    length = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        length += 1
+    return length

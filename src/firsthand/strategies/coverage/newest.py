@@ -1,0 +1,36 @@
+"""The newest steps: where the tail begins, and what becomes of a newest step that is too large for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...projection.boundaries import open_step, step_start
+from ...tokens import Counter, entry_cost
+from ...transcript import Entry
+
+__all__ = ["tail_start"]
+
+
+def tail_start(entries: Sequence[Entry], counter: Counter, room: int, most: int) -> int:
+    """Where the tail begins: whole steps, newest first, while they fit into `room`.
+
+    The newest step is in it also when it needs more, up to `most`; one larger than that is covered, and cut, unless a call in it still
+    waits for its result: such a step stays as it is (SE-07).
+
+    Returns:
+        A position in `entries`; their number when nothing stays.
+    """
+    end = len(entries)
+    waiting = open_step(entries)
+    start = end
+    size = 0
+    while start:
+        before = step_start(entries, start - 1)
+        cost = sum(entry_cost(entry, counter) for entry in entries[before:start])
+        is_newest = start == end
+        if size + cost > (most if is_newest else room) and before < waiting:
+            break
+        start, size = before, size + cost
+        if start < waiting and size > room:
+            break
+    return min(start, waiting)

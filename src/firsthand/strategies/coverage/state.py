@@ -1,0 +1,56 @@
+"""What the work stands at: the newest to-do list, and the files that were changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...codec import decode
+from ...tokens import Counter
+from ...transcript import Entry, ToolCall
+
+__all__ = ["changed_files", "newest_to_do"]
+
+_TO_DO = re.compile(r"to_?dos?(?:_?(?:write|list|update))?|update_plan|plan_update|write_todos", re.IGNORECASE)
+_CHANGES = re.compile(r"write|edit|patch|create|replace|insert", re.IGNORECASE)
+_PATHS = ("path", "file_path", "filePath", "notebook_path", "target_file", "filename", "absolute_path")
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+
+
+def newest_to_do(entries: Sequence[Entry]) -> tuple[int, int] | None:
+    """Position and block number of the newest call that wrote a to-do list."""
+    for position in range(len(entries) - 1, -1, -1):
+        for number, block in enumerate(entries[position].blocks):
+            if isinstance(block, ToolCall) and _TO_DO.fullmatch(block.name):
+                return position, number
+    return None
+
+
+def changed_files(entries: Sequence[Entry], counter: Counter, room: int) -> list[str]:
+    """Paths that calls wrote to, the last written first, as many as `room` tokens hold."""
+    found: dict[str, None] = {}
+    for entry in reversed(entries):
+        for block in entry.blocks:
+            if isinstance(block, ToolCall) and (_CHANGES.search(block.name) or "*** Begin Patch" in block.arguments):
+                for path in _written(block):
+                    found.setdefault(path)
+    out: list[str] = []
+    for path in found:
+        room -= counter.count(path) + 1
+        if room < 0:
+            break
+        out.append(path)
+    return out
+
+
+def _written(call: ToolCall) -> list[str]:
+    try:
+        value = decode(call.arguments)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return [path.strip() for path in _PATCHED.findall(call.arguments)]
+    patches = [path.strip() for text in value.values() if isinstance(text, str) for path in _PATCHED.findall(text)]
+    if patches:
+        return patches
+    return [value[key] for key in _PATHS if isinstance(value.get(key), str) and value[key]][:1]
