@@ -13,8 +13,13 @@ from firsthand.codec import encode
 from firsthand.errors import ConfigError
 from firsthand.formats import read_sessions
 from firsthand.formats.wire import wire_by_name
+from firsthand.lab.arms import Arm, size_of
+from firsthand.lab.boundaries import Boundary
+from firsthand.lab.comparisons import comparisons
+from firsthand.lab.loaded import loaded
+from firsthand.lab.measuring import Bench, Task
 from firsthand.lab.results import Cache, Row, as_csv, scores
-from firsthand.lab.runner import Origin, Setup, run
+from firsthand.lab.runner import Origin, Rival, Setup, run
 from firsthand.lab.summarisers import CAP, extract
 from firsthand.lab.survival import survive
 from firsthand.strategies import strategy_by_name
@@ -44,7 +49,8 @@ def measured(file: Path, cache: Cache, **changes: object) -> list[Row]:
 
 
 def key(row: Row) -> tuple[object, ...]:
-    return (row.session, row.boundary, row.strategy, row.target, row.summariser, row.exam, row.reader, row.source)
+    arm = (row.strategy, row.target, row.rival, row.tail, row.summariser)
+    return (row.session, row.boundary, arm, row.exam, row.reader, row.source)
 
 
 def test_one_row_per_measurement_and_source(file: Path) -> None:
@@ -79,7 +85,7 @@ def test_an_interrupted_run_goes_on(file: Path, tmp_path: Path) -> None:
         progress=lambda done, of: seen.append((done, of)),
     )
     assert seen[0][0] > 0  # what was finished was not measured again
-    strip = {"milliseconds"}
+    strip = {"milliseconds", "milliseconds_cold"}
     plain = [{name: getattr(row, name) for name in row.__struct_fields__ if name not in strip} for row in rows]
     assert [{name: getattr(row, name) for name in row.__struct_fields__ if name not in strip} for row in again] == plain
     assert as_csv(again).splitlines()[0].startswith("session,format,boundary")
@@ -91,6 +97,53 @@ def test_targets(file: Path) -> None:
     assert set(sizes) == {None, 4_000, 8_000}
     assert {row.strategy for row in rows if row.target is None} == {"futureos-deterministic"}  # no knob: a single point
     assert sizes[4_000] < sizes[8_000]
+
+
+@pytest.mark.parametrize("rival", [Rival("futureos-deterministic"), Rival("pi", 6_000)])
+def test_at_a_rivals_size_free_and_with_its_tail(file: Path, rival: Rival) -> None:
+    exams = ("recognition", "constraints")
+    rows = run(
+        [Origin(str(file))],
+        Setup(("opencode-v1", "codex-token-budget"), rivals=(rival,), exams=exams),
+        Cache(None),
+        workers=1,
+    )
+    assert len({key(row) for row in rows}) == len(rows)
+    own = {row.position: row.tokens for row in rows if row.tail == "own"}
+    assert {row.strategy for row in rows if row.tail == "own"} == {rival.strategy}
+    for tail in ("free", "forced"):
+        compared = [row for row in rows if row.tail == tail]
+        assert {(row.strategy, row.rival) for row in compared} == {("opencode-v1", rival.label)}
+        assert {row.summariser for row in compared} == {"none", "extractive"}
+        assert all(row.target == own[row.position] for row in compared)
+        assert all(row.tokens <= own[row.position] for row in compared if row.outcome == "compacted")
+    # No knob for its size: a single point, in no comparison.
+    assert {(row.target, row.rival, row.tail) for row in rows if row.strategy == "codex-token-budget"} == {
+        (None, "", "")
+    }
+    found = comparisons(rows, 1)
+    assert {(one.strategy, one.tail, one.exam) for one in found} == {
+        ("opencode-v1", tail, exam) for tail in ("free", "forced") for exam in exams
+    }
+    assert all(one.largest <= 1 for one in found)
+
+
+def test_the_rivals_tail_stands_on_both_sides(file: Path) -> None:
+    rival = Rival("pi", 9_000)
+    (transcript,) = read_sessions(file)
+    setup = Setup(("opencode-v1",), rivals=(rival,), summarisers=("extractive",))
+    at = loaded(Origin(str(file)))
+    end = len(transcript.entries)
+    bench = Bench(Task(Origin(str(file)), setup, Boundary(end, "100%"), (), ()), at)
+    theirs = bench.projected(setup.rival_arm(rival), end)
+    ours = bench.projected(Arm("opencode-v1", None, "extractive", rival.label, "forced"), end)
+    assert theirs is not None
+    assert ours is not None
+    assert theirs.plan is not None
+    tail = at.view.entries[at.view.positions[theirs.plan.cutoff] + 1 :]
+    assert len(tail) > 1
+    assert ours.entries[-len(tail) :] == theirs.entries[-len(tail) :] == tail
+    assert size_of(ours.entries, at.counter) <= size_of(theirs.entries, at.counter)
 
 
 def test_two_processes_give_what_one_gives(file: Path) -> None:
@@ -129,8 +182,15 @@ def test_command(file: Path, tmp_path: Path) -> None:
     assert {row["boundary"] for row in rows} == {"70%"}
     assert (tmp_path / "rows.csv").read_text().count("\n") == len(rows) + 1
     printed = CliRunner().invoke(app, base)
-    assert "recognition (reader: literal)" in printed.stdout
-    for wrong in (["--at", "0"], ["--mode", "sometimes"], ["--exams", "none"], ["--target", "x"], ["--synthetic"]):
+    assert "recognition (reader: literal; %)" in printed.stdout
+    for wrong in (
+        ["--at", "0"],
+        ["--mode", "sometimes"],
+        ["--exams", "none"],
+        ["--target", "x"],
+        ["--target", "codex-token-budget:9"],
+        ["--synthetic"],
+    ):
         failed = CliRunner().invoke(app, [*base, *wrong])
         assert isinstance(failed.exception, ConfigError), wrong
 
