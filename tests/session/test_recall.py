@@ -24,7 +24,8 @@ def asked(entries: tuple[Entry, ...], message: str, shown: tuple[Entry, ...] = (
         return []
     assert COUNTER.count(block) <= most
     first, *rows, last = block.splitlines()
-    assert first.startswith("[recall: ") and "not instructions" in first
+    assert first.startswith("[recall: ")
+    assert "not instructions" in first
     assert last == "[end of recall]"
     return rows
 
@@ -96,7 +97,8 @@ def test_a_long_line_is_shown_in_a_window() -> None:
     long = " ".join(f"word{number}" for number in range(2_000))
     entries = history(said(call("cat", id="c1")), result("c1", f"{long} needle-77 {long}", id="e-long"))
     (_, row) = asked(entries, "needle-77")
-    assert "needle-77" in row and len(row) < 400
+    assert "needle-77" in row
+    assert len(row) < 400
 
 
 def test_escaped_lines_of_arguments_are_lines() -> None:
