@@ -1,0 +1,332 @@
+"""A run of the model as reader: every arm of every boundary is asked the same questions, in several replicates, within one budget."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+
+from ...budget import Budget
+from ...codec import compact_json
+from ...errors import ProviderError
+from ...projection.repair import repair
+from ...tokens import Counter, O200kCounter, counter_for_model, entry_cost
+from ...transcript import Entry, Transcript, View
+from ..arms import Arm, Projected, size_of
+from ..boundaries import Boundary, boundaries
+from ..exams.cloze import question as masked
+from ..exams.published import rendered
+from ..questions import questions
+from ..values import Value, homes, reading, shows
+from .arms import projected, strategy_of
+from .batches import Batch, ModelExam, batches
+from .bodies import Way, question_body
+from .endpoint import Endpoint, reply_json
+from .ledger import BudgetSpentError, Call, Ledger, UnresolvedCallError
+from .parsing import Why, filled, named, said
+from .results import Answer
+from .shape import RequestShape, shape_of
+
+__all__ = ["Place", "Plan", "Reading", "judge", "places", "read"]
+
+_FATAL = (401, 402, 403, 404)
+"""Answers after which no other call would fare better."""
+_FAILURES_IN_A_ROW = 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a model is asked; the same for all sessions."""
+
+    arms: tuple[Arm, ...]
+    exams: tuple[ModelExam, ...] = ("recognition",)
+    shares: tuple[int, ...] = (100,)
+    values: int = 24
+    """Values asked at each boundary in each exam but `published`, decoys not counted."""
+    replicates: int = 3
+    way: Way = "session"
+    shape: RequestShape | None = None
+    """A captured shape for all sessions; None for each session's own."""
+    window: int = 200_000
+    max_output: int = 2_048
+    temperature: float | None = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """One boundary of one session, with what is asked there and what each arm shows."""
+
+    session: Transcript
+    boundary: Boundary
+    shape: RequestShape
+    batches: tuple[Batch, ...]
+    shown: tuple[tuple[Arm, Projected], ...]
+    history: int
+    """Tokens of the history before it, by the exact counter."""
+
+
+@dataclass
+class Reading:
+    """What a run brought."""
+
+    answers: list[Answer] = field(default_factory=list)
+    """Of questions that all arms answered; a question that one arm was not asked is scored for none."""
+    planned: int = 0
+    """Calls that put questions, if all are made."""
+    asked: int = 0
+    """Of them, with a reply, now or in an earlier run."""
+    unpaired: int = 0
+    """Replies left out since another arm has none to the same question."""
+    unresolved: list[str] = field(default_factory=list)
+    """Calls of which no reply is known, one sentence each."""
+    stopped: str | None = None
+    """Why not all were made."""
+
+
+def places(
+    sessions: Sequence[Transcript],
+    plan: Plan,
+    *,
+    endpoint: Endpoint | None = None,
+    ledger: Ledger | None = None,
+) -> Iterator[Place]:
+    """The boundaries of all sessions with their questions and projections; endpoint and ledger pay for summaries by the model.
+
+    Raises:
+        BudgetSpentError: a summary does not fit the budget.
+        UnresolvedCallError: a summary was asked for before, and there is no reply.
+    """
+    counter = O200kCounter()
+    found = [_Session(session, counter) for session in sessions]
+    for one in found:
+        cloze = "cloze" in plan.exams
+        strangers = _strangers(one, found) if cloze else []
+        ambiguous = {line for line, times in one.gaps.items() if times > 1} if cloze else set()
+        recorded = any(arm.strategy == "recorded" for arm in plan.arms)
+        for boundary in boundaries(one.view, plan.shares, one.costs, recorded=recorded):
+            asked = questions(
+                one.view.entries,
+                boundary,
+                one.costs,
+                counter,
+                exams=("recognition", *plan.exams),
+                seeds=1,
+                occurs=one.occurs,
+            )
+            shape = plan.shape or shape_of(one.session)
+            history = sum(one.costs[: boundary.position])
+            put = tuple(
+                batches(asked, plan.exams, plan.values, strangers=strangers, ambiguous=ambiguous, seed=plan.seed)
+            )
+            shown = tuple(_shown(one, boundary, plan, shape, counter, endpoint, ledger))
+            yield Place(one.session, boundary, shape, put, shown, history)
+
+
+class _Session:
+    def __init__(self, session: Transcript, counter: Counter) -> None:
+        self.session = session
+        self.view = session.view()
+        self.costs = [entry_cost(entry, counter) for entry in self.view.entries]
+        self.text = "\n".join(reading(self.view.entries))
+
+    def occurs(self, text: str) -> bool:
+        return text in self.text
+
+    @cached_property
+    def homes(self) -> dict[str, Value]:
+        return homes(self.view.entries)
+
+    @cached_property
+    def gaps(self) -> Tally[str]:
+        """Its masked lines, and how many values would fill each."""
+        return Tally(line for value in self.homes.values() if (line := masked(value)))
+
+    def before(self, position: int) -> View:
+        entries = self.view.entries[:position]
+        ids = {entry.id for entry in entries}
+        return View(entries, markers=tuple(marker for marker in self.view.markers if marker.after in ids))
+
+
+def _strangers(own: _Session, every: Sequence[_Session]) -> list[Value]:
+    """Values of the other sessions of which this one has neither the string nor a line that fits the gap."""
+    return [
+        value
+        for other in every
+        if other is not own
+        for value in other.homes.values()
+        if value.text not in own.text and (line := masked(value)) and line not in own.gaps
+    ]
+
+
+def _shown(
+    one: _Session,
+    boundary: Boundary,
+    plan: Plan,
+    shape: RequestShape,
+    counter: Counter,
+    endpoint: Endpoint | None,
+    ledger: Ledger | None,
+) -> Iterator[tuple[Arm, Projected]]:
+    counted = counter_for_model(one.session.model)
+    tools = counted.count(compact_json(list(shape.tools))) if shape.tools else 0
+    budget = Budget.of(plan.window, fixed=counted.count(shape.system or "") + tools, counter=counted)
+    for arm in plan.arms:
+        made = projected(
+            arm,
+            strategy_of(arm),
+            one.before(boundary.position),
+            budget,
+            counter,
+            endpoint=endpoint,
+            ledger=ledger,
+            shape=shape,
+            identity=f"{one.session.id}/{boundary.label}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}",
+        )
+        if made.outcome != "none":
+            yield arm, made
+
+
+def read(
+    found: Sequence[Place],
+    plan: Plan,
+    endpoint: Endpoint,
+    ledger: Ledger,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Reading:
+    """Puts all questions of all places to the model.
+
+    All arms are asked a question before the next one is put, and each replicate is complete before the next begins, so that a budget that
+    runs out leaves a fair comparison of fewer questions.
+
+    Raises:
+        ProviderError: the endpoint refuses the key or knows no such model, or nothing was answered for some calls on end.
+    """
+    result = Reading(planned=plan.replicates * sum(len(place.batches) * len(place.shown) for place in found))
+    every: list[Answer] = []
+    failures = 0
+    for replicate, place, batch, arm, made in _order(found, plan):
+        identity = (
+            f"{place.session.id}/{place.boundary.label}/{batch.name}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}/{plan.way}/"
+            f"replicate {replicate}"
+        )
+        entries = repair(made.entries).entries
+        body = question_body(
+            plan.way, place.shape, entries, batch.text, max_output=plan.max_output, temperature=plan.temperature
+        )
+        try:
+            call = endpoint.ask(ledger, identity, body)
+        except BudgetSpentError as error:
+            result.stopped = str(error)
+            break
+        except UnresolvedCallError as error:
+            result.unresolved.append(str(error))
+            continue
+        if call.state == "failed":
+            failures += 1
+            result.unresolved.append(
+                f"the call {identity} {call.reason}; it is not sent again without --retry-unresolved"
+            )
+            _give_up(call, failures, endpoint)
+            continue
+        failures = 0
+        result.asked += 1
+        every.append(_answer(call, place, batch, arm, made, entries, replicate, plan))
+        progress(result.asked, result.planned)
+    arms = {arm for place in found for arm, _ in place.shown}
+    result.answers = _paired(every, found, arms)
+    result.unpaired = len(every) - len(result.answers)
+    return result
+
+
+def _order(found: Sequence[Place], plan: Plan) -> Iterator[tuple[int, Place, Batch, Arm, Projected]]:
+    for replicate in range(1, plan.replicates + 1):
+        for place in found:
+            for batch in place.batches:
+                # The order of the arms is drawn anew for each question: who comes first finds a colder cache.
+                arms = list(place.shown)
+                Random(f"{plan.seed}:{replicate}:{place.session.id}:{place.boundary.label}:{batch.name}").shuffle(arms)
+                for arm, made in arms:
+                    yield replicate, place, batch, arm, made
+
+
+def _give_up(call: Call, failures: int, endpoint: Endpoint) -> None:
+    if call.status in _FATAL or failures >= _FAILURES_IN_A_ROW:
+        body = (call.reply or b"").decode("utf-8", "replace")
+        raise ProviderError(
+            call.status,
+            body,
+            f"{endpoint.url} {call.reason}"
+            + (f", {failures} times on end" if failures > 1 else "")
+            + "; nothing more was sent",
+        )
+
+
+def judge(batch: Batch, call: Call, *, first: bool) -> tuple[frozenset[str], Why]:
+    """The keys of a question that a reply claims, and why it is no answer.
+
+    Args:
+        batch: the question.
+        call: with the reply.
+        first: judge lists as the published exam does.
+    """
+    reply = said(reply_json(call.reply))
+    if batch.exam != "cloze":
+        judged = named(reply, {one.key for one in batch.asked}, first=first)
+        return frozenset(judged.values), judged.why
+    given, why = filled(reply, [one.key for one in batch.asked])
+    # A gap that is filled with something else is no hit; on a decoy, any filling is wrong.
+    return frozenset(
+        one.key for one in batch.asked if one.key in given and (one.decoy or given[one.key] == one.value)
+    ), why
+
+
+def _answer(
+    call: Call,
+    place: Place,
+    batch: Batch,
+    arm: Arm,
+    made: Projected,
+    entries: Sequence[Entry],
+    replicate: int,
+    plan: Plan,
+) -> Answer:
+    claimed, why = judge(batch, call, first=plan.way == "published")
+    return Answer(
+        session=place.session.id,
+        format=place.session.format,
+        boundary=place.boundary.label,
+        position=place.boundary.position,
+        arm=arm,
+        replicate=replicate,
+        batch=batch,
+        claimed=claimed,
+        contained=contained_in(entries, batch),
+        why=why,
+        tokens=size_of(tuple(entries), O200kCounter()),
+        history=place.history,
+        outcome=made.outcome,
+        window=plan.window,
+        asks=made.asked,
+    )
+
+
+def contained_in(entries: Sequence[Entry], batch: Batch) -> frozenset[str]:
+    """Keys of the values that a projection's text shows, as the literal reader says."""
+    if batch.exam == "published":
+        text = rendered(entries)
+        return frozenset(one.key for one in batch.values if one.value in text)
+    text = "\n".join(reading(entries))
+    return frozenset(one.key for one in batch.values if shows(text, one.value))
+
+
+def _paired(every: Sequence[Answer], found: Sequence[Place], arms: set[Arm]) -> list[Answer]:
+    """The answers to questions that all arms of their place have answered."""
+    wanted = {(place.session.id, place.boundary.label): len(place.shown) for place in found}
+    counts: dict[tuple[str, str, str, int], int] = {}
+    for answer in every:
+        counts[answer.question] = counts.get(answer.question, 0) + 1
+    return [answer for answer in every if counts[answer.question] == wanted[answer.session, answer.boundary]]
