@@ -25,7 +25,7 @@ __all__ = ["Weighing", "weights"]
 class Weighing:
     """The numbers behind the weights, in hundredths."""
 
-    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100)
+    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 10)
     """By `TermClass`."""
     sources: tuple[int, ...] = (100, 120, 80, 23, 15, 30)
     """By `Source`; of several the best counts."""
@@ -105,7 +105,7 @@ def _products(
         round(weighing.oldest + fresh * 2.718281828459045 ** (-age * 100 / _AGES / weighing.fading))
         for age in range(_AGES)
     ]
-    classes = [*weighing.classes, 0]
+    classes = weighing.classes
     mask = (1 << CLASS_BITS) - 1
     often = max(1, entries // 4)
     most = _MOST_COUNTED - 1
@@ -120,6 +120,3 @@ def _products(
             weight = weight * weighing.everywhere // 100
         out[term] = weight or 1
     return out
-
-
-assert len(TermClass) == 7

@@ -32,13 +32,14 @@ class TermClass(IntEnum):
     PATH = 5
     QUOTED = 6
     """A single word that its writer put into quotes or code marks."""
+    WRITTEN = 7
+    """A stretch without blanks that is more than its parts: an assignment, a call with its arguments, a flag with its value."""
 
 
 _WIDE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _W = rf"[^\W{_WIDE}]"
-_COMPOUND = re.compile(rf"(?:#|~?/|\.{{1,2}}/|@|--?)?{_W}+(?:(?:->|::|[./:@#+=\-%]){_W}+)*|[가-힣]+")
-_SPLIT = re.compile(r"->|::|[:=@#+]")
+_COMPOUND = re.compile(rf"(?:#|~?/|\.{{1,2}}/|@|--?)?{_W}+(?:(?:::|[./\-]){_W}+)*|[가-힣]+")
 _NAME_JOINTS = re.compile(r"[_.\-/:]")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]")
 _HEX = re.compile(r"(?:0x)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.I)
@@ -69,6 +70,9 @@ _STOP = frozenset({
 })
 # fmt: on
 _LONGEST = 200
+_LONGEST_WRITTEN = 60
+_EDGES = "`\"'“”‘’.,;:!?()[]{}<>|*"
+_ALNUM = re.compile(r"\w.*\W.*\w")
 
 
 def _number(text: str, kind: TermClass) -> int:
@@ -126,6 +130,14 @@ def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
         if len(text) >= 4 and text.lower() not in _STOP:
             yield text, TermClass.WORD
         return
+    whole = text.strip(_EDGES)
+    if (
+        4 <= len(whole) <= _LONGEST_WRITTEN
+        and _COMPOUND.fullmatch(whole) is None
+        and not _UNSPACED.search(whole)
+        and _ALNUM.search(whole)
+    ):
+        yield whole, TermClass.WRITTEN
     for match in _COMPOUND.finditer(text):
         found = match[0]
         if len(found) > _LONGEST:
@@ -149,18 +161,6 @@ def _terms_of(found: str, quoted: bool) -> Iterator[tuple[str, TermClass]]:
         kind = TermClass.QUOTED
     if kind is not None:
         yield found, kind
-    parts = _SPLIT.split(found)
-    if len(parts) > 1:
-        for part in parts:
-            inner = part.strip("-./")
-            kind_of_part = _kind(inner) if inner else None
-            if kind_of_part is not None and inner != found:
-                yield inner, kind_of_part
-    if "/" in found:
-        last = found.rsplit("/", 1)[1]
-        kind_of_last = _kind(last) if last else None
-        if kind_of_last is not None and last != found:
-            yield last, kind_of_last
 
 
 def _kind(found: str) -> TermClass | None:

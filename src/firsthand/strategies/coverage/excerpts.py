@@ -70,7 +70,7 @@ def rendered(
     for group in groups:
         entry = entries[group.position]
         text = readable(entry.blocks[group.block])
-        lines.append(f"[{names[entry.id]} {labels[group.position, group.block]}]")
+        lines.append(f"{names[entry.id]} {labels[group.position, group.block]}:")
         for number, span in enumerate(group.spans):
             if number:
                 lines.append(GAP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,11 +11,12 @@ from ...projection.coverage.greedy import Cover
 from ...projection.coverage.pool import Pool
 from ...projection.coverage.weights import weights
 from ...projection.features.rows import Row, extract, read_row
+from ...projection.features.terms import TermClass, class_of, word
 from ...projection.features.units import Source, readable
 from ...projection.originals import originals
 from ...projection.plan import Kept, Plan, Synthetic
 from ...tokens import FRAMING, Counter, entry_cost
-from ...transcript import Entry, View
+from ...transcript import Entry, View, typed_text
 from ..contract import CompactionRequest, Decision, Refused, Unchanged
 from .excerpts import Group, grouped, labels, rendered, short_ids
 from .newest import tail_start
@@ -35,6 +37,8 @@ _ROUNDS = 4
 _FIRST_ROUND = 96
 """Percent of the room that the first round spends; joined text counts a little differently from the sum of its parts."""
 _ASSISTANT_SHARE = 25
+_LINES_SHARE = 90
+_QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
 _CHANGED = 200
 _LEAST_EXCERPTS = 150
 _SAMPLE = 64
@@ -137,9 +141,15 @@ def _divided(
     found = originals(view.entries[:cut], counter, view.pins)
     most = room.limit * 3 // 4 if room.may_rise else room.target
     overhead = counter.count(_HEAD) + counter.count(_LEDGER) + 2 * FRAMING + 40
+    telling = {
+        original.kept.entry
+        for original in found
+        if original.kind == "assistant" and _names_something(view[original.kept.entry])
+    }
     whole = stays_whole(
         found,
         placed_ids,
+        telling,
         room.target,
         most,
         tail_cost + overhead,
@@ -147,6 +157,15 @@ def _divided(
         prose_share=options.prose,
     )
     return _Work(view, budget, options, replace(room, target=whole.target), cut, whole, tail_cost)
+
+
+def _names_something(entry: Entry) -> bool:
+    return any(
+        class_of(term) != TermClass.WORD
+        for text in typed_text(entry)
+        for part in text.split()
+        for term in word(part)[1]
+    )
 
 
 def _excerpts(work: _Work, room: int) -> tuple[str, list[Group]]:
@@ -172,11 +191,17 @@ def _excerpts(work: _Work, room: int) -> tuple[str, list[Group]]:
             free.append(unit)
     rate = _tokens_for_hundred_pieces(pool, free, entries, counter)
     forced = _forced(work, pool, free, room * 100 // rate)
+    lines_fit = False
+    if not work.whole.prose_fits and work.options.prose:
+        lines = _introducing_lines(pool, free, entries)
+        lines_fit = sum(cover.costs[unit] for unit in lines) * rate <= room * _LINES_SHARE
+        if lines_fit:
+            forced = list(dict.fromkeys((*forced, *lines)))
     cover.take(forced)
     picked: list[int] = []
     left = room * _FIRST_ROUND // rate - sum(cover.costs[unit] for unit in forced)
     if left > 0:
-        if not work.whole.prose_fits:
+        if not work.whole.prose_fits and not lines_fit:
             own = [unit for unit in free if pool.places[unit] & 7 == Source.ASSISTANT]
             first, rest = cover.spend(left * _ASSISTANT_SHARE // 100, own)
             picked += first
@@ -267,6 +292,38 @@ def _forced(work: _Work, pool: Pool, free: Sequence[int], room: int) -> list[int
     if work.cut == len(entries):
         out.update(dict.fromkeys(_ends_of_newest(work, pool, free, room * work.options.tail // 100)))
     return list(out)
+
+
+def _introducing_lines(pool: Pool, free: Sequence[int], entries: Sequence[Entry]) -> list[int]:
+    """The units of the assistant's lines that name something for the first time; sentences of one line stay together."""
+    first: dict[int, int] = {}
+    for position in range(len(entries) - 1, -1, -1):
+        own = pool.terms[pool.offsets[pool.firsts[position]] : pool.offsets[pool.firsts[position + 1]]]
+        first.update(dict.fromkeys(own, position))
+    out: list[int] = []
+    line: list[int] = []
+    introduces = False
+    for unit in free:
+        if pool.places[unit] & 7 != Source.ASSISTANT:
+            continue
+        if line and not _same_line(pool, line[-1], unit, entries):
+            out += line if introduces else ()
+            line, introduces = [], False
+        line.append(unit)
+        one = pool.unit(unit)
+        introduces = (
+            introduces
+            or any(class_of(term) != TermClass.WORD and first[term] == one.entry for term in pool.terms_of(unit))
+            or _QUOTED.search(readable(entries[one.entry].blocks[one.block]), one.start, one.end) is not None
+        )
+    return out + (line if introduces else [])
+
+
+def _same_line(pool: Pool, one: int, other: int, entries: Sequence[Entry]) -> bool:
+    left, right = pool.unit(one), pool.unit(other)
+    if (left.entry, left.block) != (right.entry, right.block):
+        return False
+    return "\n" not in readable(entries[left.entry].blocks[left.block])[left.end : right.start]
 
 
 def _ends_of_newest(work: _Work, pool: Pool, free: Sequence[int], room: int) -> list[int]:

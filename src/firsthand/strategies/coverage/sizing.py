@@ -21,7 +21,7 @@ class Options:
     """Hold the target also where user text needs more than its share of it; else the target rises first."""
     tail: int = 10
     """Share of the target for the newest steps, sent as they are."""
-    prose: int = 90
+    prose: int = 60
     """Share of the free room up to which the assistant's words stay whole."""
     user: int = 60
     """Share of the target up to which user text stays whole."""

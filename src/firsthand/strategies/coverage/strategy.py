@@ -45,7 +45,7 @@ class Coverage(Strategy):
         target: int = DEFAULT_TARGET,
         fixed_target: bool = False,
         tail: int = 10,
-        prose: int = 90,
+        prose: int = 60,
         user: int = 60,
     ) -> None:
         if target < 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...projection.originals import Original
@@ -47,6 +47,7 @@ class Whole:
 def stays_whole(
     found: Sequence[Original],
     placed_ids: frozenset[str],
+    telling: Collection[str],
     target: int,
     most: int,
     reserved: int,
@@ -59,6 +60,7 @@ def stays_whole(
     Args:
         found: the covered originals, in order.
         placed_ids: entries that stay in place whatever they take (system, developer).
+        telling: entries whose own words name something; the assistant's other messages are left out.
         target: wanted size of the history.
         most: what the target may rise to for user text; the target itself when it is fixed.
         reserved: tokens of the tail and of our own labels.
@@ -87,11 +89,12 @@ def stays_whole(
         found, "instruction", instructions, min(target - reserved - cost, target * _INSTRUCTIONS // 100), chosen
     )
     free = max(0, target - reserved - cost)
-    prose = sum(original.cost for original in found if original.kind == "assistant")
-    prose_fits = prose * 100 <= free * prose_share
+    prose = [n for n, original in enumerate(found) if original.kind == "assistant" and original.kept.entry in telling]
+    prose_cost = sum(found[number].cost for number in prose)
+    prose_fits = prose_cost * 100 <= free * prose_share
     if prose_fits:
-        chosen.update(number for number, original in enumerate(found) if original.kind == "assistant")
-        cost += prose
+        chosen.update(prose)
+        cost += prose_cost
     return Whole(tuple(found[number] for number in sorted(chosen)), cost, target, is_user_whole, prose_fits, placed)
 
 
