@@ -552,12 +552,12 @@ def test_a_silent_truncation_is_flagged_and_never_believed(journal: Journal) -> 
     session.append([user("x" * 26_000)])
     session.prepare(max_output=100)
     session.append([result(0, 2_000), user("y" * 4 * 100)])
-    sent = session._steps._sizes()["estimated"]
+    sent = session._steps.state.sizes()["estimated"]
     assert sent > 8_192
     session.record(says("ok", usage={"prompt_tokens": 4_100, "completion_tokens": 1}))
     (flagged,) = [event for event in events if isinstance(event, TruncationSuspected)]
     assert (flagged.reported, flagged.estimated) == (4_100, sent)
-    assert session._steps._sizes()["estimated"] > sent
+    assert session._steps.state.sizes()["estimated"] > sent
 
 
 def test_a_length_stop_near_the_window_is_overflow(journal: Journal) -> None:

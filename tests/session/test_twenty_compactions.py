@@ -83,7 +83,7 @@ def checked_plan(session: Session, journal: Journal) -> None:
     checkpoint = session.checkpoint
     assert checkpoint is not None
     view = journal.view("s", upto=checkpoint.head)
-    budget = session._steps._budget()
+    budget = session._steps.state.budget()
     request = CompactionRequest(trigger=checkpoint.plan.trigger, phase=checkpoint.plan.phase)
     seen = View(view.entries, frozenset(), view.markers) if not view.pins else view
     at_once = FutureosDeterministic(from_originals=True).plan(seen, budget, request)

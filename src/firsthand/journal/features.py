@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
@@ -14,9 +15,17 @@ from sqlalchemy.dialects.sqlite import insert
 from .append import taken_ids
 from .schema import entries, features
 
-__all__ = ["StoredFeatures", "forget_features", "get_features", "put_features"]
+__all__ = ["Rows", "StoredFeatures", "forget_features", "get_features", "lacking", "put_features"]
 
 _CHUNK = 500
+
+
+class Rows(NamedTuple):
+    """Derived rows on their way into the journal."""
+
+    extractor: str
+    data: Mapping[str, bytes]
+    """By entry id."""
 
 
 class StoredFeatures(Mapping[str, bytes]):
@@ -63,6 +72,17 @@ def get_features(connection: Connection, extractor: str, keys: Sequence[int]) ->
         )
         found.update((entry_id, data) for entry_id, data in connection.execute(chosen))
     return found
+
+
+def lacking(connection: Connection, extractor: str, keys: Sequence[int]) -> list[int]:
+    """Those of these keys whose entries have no row of this extractor, in their order."""
+    there: set[int] = set()
+    for start in range(0, len(keys), _CHUNK):
+        chosen = select(features.c.entry).where(
+            features.c.extractor == extractor, features.c.entry.in_(keys[start : start + _CHUNK])
+        )
+        there.update(connection.scalars(chosen))
+    return [key for key in keys if key not in there]
 
 
 def forget_features(connection: Connection, extractor: str) -> int:

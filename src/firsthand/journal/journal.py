@@ -16,7 +16,7 @@ from . import append as appending
 from . import fork as forking
 from . import imports, reading, sessions
 from .export import export_lines
-from .features import StoredFeatures, forget_features, get_features, put_features
+from .features import Rows, StoredFeatures, forget_features, get_features, lacking, put_features
 from .schema import pins
 from .searching import Searching
 from .sessions import LOCAL_TENANT, Meta, SessionInfo, session_row
@@ -113,11 +113,16 @@ class Journal(Searching, Upkeep):
 
     # Writing
 
-    def append(self, session_id: str, new: Iterable[Entry]) -> list[Entry]:
+    def append(self, session_id: str, new: Iterable[Entry], *, features: Rows | None = None) -> list[Entry]:
         """Append entries, all or none, and return them as they are stored.
 
         An entry without a parent is put behind the one before it, the first one behind the session's leaf; a sequence that the session has
         reached already becomes the next free one. The last entry becomes the leaf.
+
+        Args:
+            session_id: the session.
+            new: the entries.
+            features: derived rows of them, stored in the same transaction.
 
         Raises:
             SessionNotFoundError: there is no such session.
@@ -126,7 +131,10 @@ class Journal(Searching, Upkeep):
             JournalBusyError: another process held the write lock for too long.
         """
         with self.write() as connection:
-            return appending.append(connection, session_row(connection, session_id), new)
+            stored = appending.append(connection, session_row(connection, session_id), new)
+            if features is not None and features.data:
+                put_features(connection, features.extractor, features.data)
+            return stored
 
     def import_transcript(self, transcript: Transcript, *, tenant: str = LOCAL_TENANT) -> imports.Imported:
         """Take in what a reader found; of a session that is there already, only what is new.
@@ -261,6 +269,18 @@ class Journal(Searching, Upkeep):
         with self.read() as connection:
             _, keys = reading.path_of(connection, session_id)
             return get_features(connection, extractor, keys)
+
+    def lacking_features(self, session_id: str, extractor: str) -> Iterator[Entry]:
+        """The entries of the active path that have no derived row of this extractor, oldest first, read in pieces.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            JournalDamagedError: a payload does not match its hash; names the entry.
+        """
+        with self.read() as connection:
+            _, keys = reading.path_of(connection, session_id)
+            keys = lacking(connection, extractor, keys)
+        return self._in_pieces(keys)
 
     def transcript(self, session_id: str) -> Transcript:
         """The whole session: all entries in order of arrival, those off the active path too, its markers and metadata.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from ..errors import ConfigError
 from ..transcript import Entry, Role
@@ -11,6 +12,7 @@ from . import history, reading
 from .find import SEARCHED, Found, Search
 from .handle import Handle
 from .history import Page
+from .holding import Path
 from .readable import Kind
 from .rows import time_ms
 
@@ -77,6 +79,17 @@ class Searching(Handle):
         with self.read() as connection:
             found = reading.entry(connection, entry_id)
         return history.page(found, offset=offset, limit=limit, block=block)
+
+    @contextmanager
+    def path_upto(self, session_id: str, entry_id: str) -> Iterator[Path]:
+        """A session's path up to one of its entries, to be asked which of its entries hold a word, all at one moment.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            EntryNotFoundError: it has no such entry.
+        """
+        with self.read() as connection:
+            yield Path(connection, session_id, entry_id)
 
     def session_of(self, entry_id: str) -> str:
         """Id of the session that an entry was appended to; forks of it hold the entry as well.

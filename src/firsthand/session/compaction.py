@@ -102,6 +102,8 @@ class Job:
     deadline: float = DEADLINE_SECONDS
     emit: Callable[[Event], None] = lambda event: None
     price: Callable[[Sequence[Usage]], float | None] = lambda usage: None
+    view_for: Callable[[Strategy], View] | None = None
+    """Reads the view with the derived rows of another strategy than `strategy`; None where it carries none."""
 
     @property
     def key(self) -> str:
@@ -191,7 +193,8 @@ def _carried_out(job: Job, operation_id: str, decision: Decision, started: float
         decision = _planned(job, summaries)
     fell_back = next((s.failure for s in summaries.values() if s.failure), None)
     if isinstance(decision, Refused) and fell_back is not None and job.fallback is not None:
-        decision = job.fallback.plan(job.view, job.budget, job.request, _plan_of(job.previous), None, job.occupancy)
+        view = yield from _view_for(job, job.fallback)
+        decision = job.fallback.plan(view, job.budget, job.request, _plan_of(job.previous), None, job.occupancy)
     if not isinstance(decision, Plan):
         if isinstance(decision, Refused) and fell_back is not None:
             # The model may answer next time, so the same request must not count as answered.
@@ -223,6 +226,14 @@ def _carried_out(job: Job, operation_id: str, decision: Decision, started: float
     return Outcome(
         "applied" if reason is None else "fallback", reason or "", checkpoint, operation_id, usage=tuple(usage)
     )
+
+
+def _view_for(job: Job, strategy: Strategy) -> Steps[View]:
+    view_for = job.view_for
+    if view_for is None:
+        return job.view
+    found: View = yield Store("read features", lambda: view_for(strategy))
+    return found
 
 
 def _planned(job: Job, summaries: Mapping[str, Summary] | None) -> Decision:

@@ -57,7 +57,8 @@ def attached(
     _answer(out, waiting, behind.get(cutoff, ()))
     for entry in tail:
         entry = _late_as_data(entry, waiting)
-        if entry.id in recalls:
+        # An empty one says that nothing was found when the entry was first sent.
+        if recalls.get(entry.id):
             recall = Text(recalls[entry.id], origin="injected")
             entry = msgspec.structs.replace(entry, blocks=(*entry.blocks, recall))
         _note(entry, waiting)

@@ -46,6 +46,8 @@ class Settings:
     """Occupancy at which a compaction is due, in tokens or as a share of the window; default four fifths."""
     target: int | None = None
     """Wanted size of the history afterwards, in tokens; default: the strategy's own."""
+    recall: int | None = None
+    """Tokens of the block of lines from omitted history that a new message may bring, at most; None: no recall."""
     auto: bool = True
     """Compact by itself when due. Off: only `compact()` does."""
     warn_at: float = 0.9
@@ -63,6 +65,8 @@ class Settings:
             raise ConfigError(f"a session's wire is one of {', '.join(_WIRES)}, not {self.wire!r}")
         if not 0 < self.warn_at <= 1:
             raise ConfigError(f"warn_at is a share of the trigger, above 0 and at most 1, not {self.warn_at}")
+        if self.recall is not None and self.recall < 1:
+            raise ConfigError(f"recall is a number of tokens, 1 or more, or None; not {self.recall}")
         # What cannot work is refused now and not at the first request (AC-01).
         Budget.of(self.window, self.output_ceiling, target=self.target, threshold=self.threshold)
 

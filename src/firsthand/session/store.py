@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.sqlite import insert
@@ -15,7 +15,19 @@ from ..journal.schema import entries
 from ..journal.sessions import session_row
 from .requests import Attachment
 
-__all__ = ["SessionStore"]
+__all__ = ["SessionStore", "Standing"]
+
+
+class Standing(NamedTuple):
+    """How a session stands in the journal."""
+
+    leaf: str | None
+    """Id of its newest entry."""
+    token: tuple[Any, ...]
+    """Another one whenever a checkpoint was committed or undone."""
+    attachments: int
+    undone: bool
+    """The checkpoint that was committed last was taken back, by whichever process, and none was committed since."""
 
 
 class SessionStore:
@@ -25,13 +37,8 @@ class SessionStore:
         self._journal = journal
         self._session = session_id
 
-    def state(self, checkpoint_id: str) -> tuple[str | None, tuple[Any, ...], int]:
-        """What may have changed by another object's doing.
-
-        Returns:
-            Id of the session's newest entry, a token that is another one whenever a checkpoint was committed or undone, and how many
-            attachments there are under this checkpoint.
-        """
+    def state(self, checkpoint_id: str) -> Standing:
+        """What may have changed by another object's doing; attachments are counted under this checkpoint."""
         with self._journal.read() as connection:
             session = session_row(connection, self._session)
             leaf = connection.scalar(select(entries.c.id).where(entries.c.n == session.leaf))
@@ -40,9 +47,10 @@ class SessionStore:
                     checkpoints.c.session == session.n
                 )
             ).one()
+            newest = connection.scalar(select(checkpoints.c.undone_ms).where(checkpoints.c.n == token[0]))
             under = (attachments.c.session == session.n) & (attachments.c.checkpoint == checkpoint_id)
             count = connection.scalar(select(func.count()).select_from(attachments).where(under))
-            return leaf, tuple(token), count or 0
+            return Standing(leaf, tuple(token), count or 0, newest is not None)
 
     def attachments(self, checkpoint_id: str) -> tuple[Attachment, ...]:
         """The attachments made under a checkpoint ('' for none), in the order in which they were first sent."""

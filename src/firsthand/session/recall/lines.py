@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,14 +46,27 @@ class Line:
         return frozenset(self.sequence)
 
 
-def lines_of(entry: Entry, order: int) -> Iterator[Line]:
-    """The lines of an entry that can be recalled: texts, arguments of calls, results; no reasoning, no summaries, no blank lines."""
+def lines_of(entry: Entry, order: int, holding: Collection[str] = ()) -> Iterator[Line]:
+    """The lines of an entry that can be recalled: texts, arguments of calls, results; no reasoning, no summaries, no blank lines.
+
+    Args:
+        entry: the entry.
+        order: its position in the history.
+        holding: words of which a line must hold one; () for all lines.
+    """
     number = 0
     for source, text in _texts(entry):
-        for line in text.splitlines():
-            for part, window in _windows(line.strip()):
-                yield Line(entry.id, order, number, source, window, part)
+        for whole in text.splitlines():
+            for part, window in _windows(whole.strip()):
+                line = Line(entry.id, order, number, source, window, part)
                 number += 1
+                if not holding or (_may_hold(window, holding) and not line.words.isdisjoint(holding)):
+                    yield line
+
+
+def _may_hold(text: str, words: Collection[str]) -> bool:
+    lower = text.lower()
+    return any(word in lower for word in words)
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:

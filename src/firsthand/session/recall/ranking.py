@@ -15,7 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from .lines import Line
 from .pieces import Segment, segments
-from .words import words_of
+from .words import is_short, words_of
 
 __all__ = ["Source", "Wanted", "wanted_lines"]
 
@@ -26,6 +26,8 @@ LEAST_WEIGHT = 2.0
 LEAST_OF_ITEM = 0.5
 LEAST_OF_SEGMENT = 0.25
 """Shares of what an item and its whole segment name that the history must know; else they are about something else that shares a name."""
+COMMON = 256
+"""Entries from which on a word is a common one."""
 _ORDER = 0.15
 """What neighbouring words in the same order add, as a share of the whole."""
 _LENGTH = 0.1
@@ -162,7 +164,11 @@ def _ranked(segment: Segment, source: Source) -> Iterator[tuple[float, Line]]:
 
 
 def _weight(word: str, source: Source) -> float:
-    return math.log(1 + source.total / (source.frequency(word) or 0.5))
+    frequency = source.frequency(word)
+    if frequency >= COMMON or is_short(word):
+        # Nobody counts further.
+        frequency = max(COMMON, source.total // 8) if frequency >= COMMON else source.total // 8 + 1
+    return math.log(1 + source.total / (frequency or 0.5))
 
 
 def _needed(words: Sequence[str], weights: dict[str, float], whole: float) -> list[str]:

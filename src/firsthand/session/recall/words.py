@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_telling", "words_of"]
+__all__ = ["is_short", "is_telling", "words_of"]
 
 # Scripts that put no spaces between words are read in pairs of characters.
 _WIDE = (
@@ -36,6 +36,11 @@ def words_of(text: str) -> list[str]:
         elif run not in _STOP and (len(run) > 1 or run.isdigit()):
             found.append(run[:_LONGEST])
     return found
+
+
+def is_short(word: str) -> bool:
+    """Whether a word is too short to be looked up by itself in a trigram index; it only helps to rank."""
+    return len(word) < 3 and word.isascii()
 
 
 _INNER = re.compile(r"\w[-./:@#+=$~_]+\w|\w->\w|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
