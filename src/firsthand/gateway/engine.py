@@ -1,0 +1,425 @@
+"""What becomes of one request: matched, recorded, measured, and above the trigger projected. No HTTP in here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from ..budget import Budget, Occupancy
+from ..errors import ConfigError
+from ..projection.plan import Trigger
+from ..session.overflow.classifying import classify, silent_truncation
+from ..session.requests import Attachment
+from ..session.store import SessionStore
+from ..tokens import Counter, counter_for_model
+from ..transcript import Usage
+from .compacting import Compactor, Wanted, due
+from .config import GatewayConfig, Mode, Upstream
+from .paths import Anchor, Front, Match, Path, Paths, Tenant, root_of
+from .recognise import client_compaction, session_key, without_thinking
+from .recorder import Recorder
+from .request import Facts, GatewayRequest, KnownFacts, Unmanaged, read_request
+from .stitch import joined, tail_pieces
+from .store import GatewayStore, Recording
+from .windows import UNKNOWN, Window, Windows, learned_name
+from .wires.base import GatewayWire
+
+__all__ = ["Arrived", "Decision", "Engine", "Prepared"]
+
+Decision: TypeAlias = Literal["passed", "forwarded", "projected", "compacted"]
+"""`passed`: not looked into. `forwarded`: looked into and sent as it came. `projected`: with a checkpoint that was there. `compacted`: with one
+that was made for this request."""
+
+_IN_THREAD_FROM = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A request for a model, as it came in."""
+
+    wire: GatewayWire
+    body: bytes
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    tenant: str
+    upstream: Upstream
+    mode: Mode
+    counting: bool = False
+    """It only asks for a count of tokens: nothing is recorded and nothing compacted."""
+    summarise: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """Asks the upstream for a summary with this request's credentials, where that is allowed."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What to send, and why."""
+
+    body: bytes
+    decision: Decision
+    reason: str = ""
+    tokens_before: int | None = None
+    """What the request would have taken as it came."""
+    tokens_after: int | None = None
+    """What it takes now."""
+    window: Window = UNKNOWN
+    context: Context | None = field(default=None, repr=False)
+    """What is needed to learn from the answer; None for a request that was not looked into."""
+    retried: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """A request beside its path."""
+
+    arrived: Arrived
+    request: GatewayRequest
+    facts: list[Facts]
+    """Of the conversation, without the head."""
+    head: int
+    path: Path
+    length: int
+    """How many messages of the path the request shows; the others are not recorded (a client's own compaction)."""
+    fixed: int
+    counter: Counter
+    front: Front | None = None
+
+
+class Engine:
+    """Decides about requests. All methods are called in one event loop; the journal is used in threads."""
+
+    def __init__(self, config: GatewayConfig, store: GatewayStore, log: Callable[..., None]) -> None:
+        self.config = config
+        self.store = store
+        self.paths = Paths()
+        self.windows = Windows(config)
+        self.recorder = Recorder()
+        self.compactor = Compactor(store, config.strategy)
+        self._known = KnownFacts()
+        self._attachments: dict[str, tuple[Attachment, ...]] = {}
+        self._log = log
+
+    async def prepare(self, arrived: Arrived) -> Prepared:
+        """What to send for a request.
+
+        Raises:
+            Exception: whatever goes wrong; the request then goes through as it came.
+        """
+        try:
+            context = await self._context(arrived)
+        except Unmanaged as reason:
+            return Prepared(arrived.body, "passed", str(reason))
+        if context is None:
+            return Prepared(arrived.body, "passed", "it has no conversation yet")
+        request, headers = context.request, arrived.headers
+        tenant = self.paths.tenant(arrived.tenant)
+        scope = session_key(request, headers)
+        await self._loaded(tenant, root_of(request.wire.name, context.facts[0]))
+        found = self.paths.look(tenant, scope, request.wire.name, context.facts)
+        client = client_compaction(request, headers, context.facts, found, head=context.head)
+        if client is not None or arrived.counting:
+            if found is None:
+                return Prepared(arrived.body, "forwarded", f"client-compaction: {client}" if client else "")
+            context = replace(context, path=found[0], length=found[1])
+            return await self._unrecorded(context, client)
+        match = self.paths.match(tenant, scope, request.wire.name, context.facts)
+        context = replace(context, path=match.path, length=match.length)
+        self._record(tenant, context, match)
+        match.path.tools = 1 if request.value("tools") else 0
+        await self.recorder.make_room()
+        return await self._decided(context)
+
+    async def recover(
+        self, prepared: Prepared, status: int, body: bytes, headers: Mapping[str, str]
+    ) -> Prepared | None:
+        """What to send once more after a refusal that firsthand can mend; None when it cannot, or did already (OV-06, OV-10, GW-09)."""
+        context = prepared.context
+        if context is None or prepared.retried or context.arrived.mode != "on" or context.arrived.counting:
+            return None
+        found = classify(status, body, headers)
+        if found.kind == "invalid_encrypted_content":
+            smaller = without_thinking(read_request(context.request.wire, prepared.body))
+            if smaller is None:
+                return None
+            return replace(prepared, body=smaller, reason="opaque reasoning was refused and left out", retried=True)
+        if found.kind != "overflow":
+            return None
+        window = self.windows.of(context.arrived.upstream.name, context.request.model, context.path)
+        limit = found.limit
+        if limit and (window.tokens is None or limit < window.tokens):
+            self._learn(context, limit)
+            window = Window(limit, "learned")
+        elif window.tokens is None:
+            # Nobody names a size, but this one is too much.
+            window = Window(max(1, self._occupancy(context, context.front).tokens), "learned")
+        again = await self._compacted(context, window, "provider_context_limit")
+        if again is None or again.body == prepared.body:
+            return None
+        return replace(again, reason="the provider refused the request as too large", retried=True)
+
+    def answered(self, prepared: Prepared, usage: Usage | None, *, complete: bool) -> None:
+        """Take note of how the answer ended and what the provider counted. The reply itself is pending until a request shows it."""
+        context = prepared.context
+        if context is None or context.arrived.counting or context.length != len(context.facts):
+            return
+        sent_as_it_came = context.arrived.mode != "on"
+        front = None if sent_as_it_came else context.front
+        anchor = Anchor(
+            context.length, usage or Usage(input_tokens=0), context.fixed, front.checkpoint.id if front else ""
+        )
+        path = context.path
+        path.pending = (anchor, complete)
+        if usage is not None and usage.input_tokens and complete:
+            path.anchor = anchor
+
+    def close(self) -> None:
+        """Finish what is being written."""
+        self.recorder.close()
+
+    async def _context(self, arrived: Arrived) -> Context | None:
+        request = read_request(arrived.wire, arrived.body)
+        counter = counter_for_model(request.model)
+        if self._known.unknown_bytes(request, counter) >= _IN_THREAD_FROM:
+            facts = await asyncio.to_thread(self._known.of, request, counter)
+        else:
+            facts = self._known.of(request, counter)
+        head = next((n for n, one in enumerate(facts) if not one.head), len(facts))
+        head = max([head, *(n + 1 for n, one in enumerate(facts) if one.opaque)])
+        if head == len(facts):
+            return None
+        fixed = request.fixed_tokens(counter) + sum(one.cost for one in facts[:head])
+        nowhere = Path("", arrived.tenant, "", request.wire.name)
+        return Context(arrived, request, facts[head:], head, nowhere, 0, fixed, counter)
+
+    async def _loaded(self, tenant: Tenant, root: bytes) -> None:
+        """Reads the paths that begin with this message from the journal, once."""
+        task = tenant.loaded.get(root)
+        if task is None:
+            task = tenant.loaded[root] = asyncio.ensure_future(self._load(tenant, root))
+        await asyncio.shield(task)
+
+    async def _load(self, tenant: Tenant, root: bytes) -> None:
+        for path in await asyncio.to_thread(self.store.load, tenant.id, root):
+            self.paths.put(tenant, path)
+
+    def _record(self, tenant: Tenant, context: Context, match: Match) -> None:
+        path, request = match.path, context.request
+        start = match.length - match.new
+        if not (match.new or match.revised or match.created):
+            return
+        numbers = range(start, match.length)
+        new = Recording(
+            path,
+            request.model,
+            start,
+            [request.item(context.head + n) for n in numbers],
+            path.facts[start : match.length],
+            path.entries[start : match.length],
+            path.entries[start - 1] if start else None,
+            match.created,
+            match.forked_at,
+            self._replies(path, start),
+            [(path.entries[n], path.facts[n].exact, request.item(context.head + n)) for n in match.revised],
+        )
+
+        def failed(error: BaseException) -> None:
+            self._log("record failed", error=type(error).__name__, session=path.session)
+            # Read again from the journal when it is asked for next, as far as it was stored.
+            self.paths.forget(tenant, path)
+
+        self.recorder.submit(lambda: self.store.record(new), failed)
+
+    def _replies(self, path: Path, start: int) -> dict[int, Any]:
+        """What is known of the pending reply, by the place of its last message among the new ones."""
+        if path.pending is None or path.pending[0].sent != start:
+            return {}
+        anchor, complete = path.pending
+        last = start
+        while last < len(path.facts) and path.facts[last].role == "assistant":
+            last += 1
+        path.pending = None
+        if last == start:
+            return {}
+        usage = anchor.usage if anchor.usage.input_tokens else None
+        return {last - 1 - start: (usage, "complete" if complete else "incomplete")}
+
+    async def _unrecorded(self, context: Context, client: str | None) -> Prepared:
+        """A client's own compaction goes through with its whole history where that fits; a count is made of what would be sent."""
+        window = self._window(context)
+        front = context.path.front(context.length)
+        full = context.fixed + sum(one.cost for one in context.facts)
+        reason = f"client-compaction: {client}" if client else ""
+        as_it_came = Prepared(
+            context.arrived.body, "forwarded", reason, full, full, window, replace(context, front=None)
+        )
+        budget = _budget(context, window, self.config)
+        if context.arrived.mode != "on" or (client and (budget is None or full <= budget.input_limit)):
+            return as_it_came
+        if front is not None:
+            return self._projected(replace(context, front=front), window, "projected", full, reason)
+        if client and budget is not None:
+            made = await self._compacted(context, window, "provider_context_limit")
+            return as_it_came if made is None else replace(made, reason=reason)
+        return as_it_came
+
+    async def _decided(self, context: Context) -> Prepared:
+        path, length = context.path, context.length
+        window = self._window(context)
+        front = path.front(length)
+        used = self._occupancy(context, front)
+        full = context.fixed + sum(one.cost for one in path.facts[:length])
+        budget = _budget(context, window, self.config)
+        reason = ""
+        if budget is None:
+            reason = (
+                "the model's window is unknown"
+                if window.tokens is None
+                else "the output that it asks for fills the window"
+            )
+        else:
+            wanted = due(self.config.strategy, path, front, used, budget, _phase(context.facts))
+            if wanted is not None:
+                made = await self._compacted(context, window, wanted)
+                if made is not None:
+                    return made
+                reason = "a compaction was due and came to nothing"
+        if front is not None:
+            return self._projected(replace(context, front=front), window, "projected", full, reason)
+        return Prepared(context.arrived.body, "forwarded", reason, used.tokens, used.tokens, window, context)
+
+    async def _compacted(self, context: Context, window: Window, trigger: Trigger) -> Prepared | None:
+        """The request with a new checkpoint; None when there was none to make."""
+        path, length = context.path, context.length
+        before = path.front(length)
+        async with path.busy:
+            front = path.front(length)
+            if front is before:
+                front = await self._made(context, window, trigger, front)
+        if front is None or front is before:
+            return None
+        full = context.fixed + sum(one.cost for one in path.facts[:length])
+        return self._projected(replace(context, front=front), window, "compacted", full, "")
+
+    async def _made(self, context: Context, window: Window, trigger: Trigger, front: Front | None) -> Front | None:
+        path, arrived = context.path, context.arrived
+        budget = _budget(context, window, self.config)
+        if budget is None:
+            return None
+        used = self._occupancy(context, front)
+        await self.recorder.flush()
+        wanted = Wanted(
+            path, context.length, front, budget, used, trigger, _phase(context.facts), context.request.model,
+            arrived.summarise, *_shared_with_summary(context),
+        )  # fmt: skip
+        made = await asyncio.to_thread(self.compactor.make, wanted)
+        outcome = made.outcome
+        self._log(
+            "compaction", session=path.session, outcome=outcome.kind, reason=outcome.reason, trigger=trigger,
+            tokens_before=used.tokens, checkpoint=outcome.checkpoint.id if outcome.checkpoint else None,
+        )  # fmt: skip
+        if made.front is None:
+            path.tried_at = used.tokens
+            return None
+        path.tried_at = 0
+        if all(known.checkpoint.id != made.front.checkpoint.id for known in path.fronts):
+            path.fronts.append(made.front)
+        return made.front
+
+    def _projected(self, context: Context, window: Window, decision: Decision, full: int, reason: str) -> Prepared:
+        """The request with the checkpoint in place of what it covers."""
+        front, request = context.front, context.request
+        assert front is not None
+        used = self._occupancy(context, front)
+        if context.arrived.mode != "on":
+            return Prepared(context.arrived.body, decision, reason, full, used.tokens, window, context)
+        raws = [request.item(n) for n in range(len(request.items))]
+        head, tail = raws[: context.head], raws[context.head + front.covered :]
+        ids = [*context.path.entries[front.covered : context.length]]
+        ids += [f"unrecorded-{n}" for n in range(len(tail) - len(ids))]
+        checkpoint = front.checkpoint
+        known = self._attachments.get(checkpoint.id)
+        if known is None:
+            known = self._attachments[checkpoint.id] = SessionStore(self.store.journal, checkpoint.session).attachments(
+                checkpoint.id
+            )
+        pieces, new = tail_pieces(
+            request.wire, tail, context.facts[front.covered :], ids, known, checkpoint.plan.cutoff
+        )
+        if new:
+            self._attachments[checkpoint.id] = (*known, *new)
+            store = SessionStore(self.store.journal, checkpoint.session)
+            self.recorder.submit(
+                lambda: store.attach(checkpoint.id, new),
+                lambda error: self._log("attach failed", error=type(error).__name__),
+            )
+        body = request.with_messages([*head, *joined(request.wire.name, [*front.pieces, *pieces])])
+        return Prepared(body, decision, reason, full, used.tokens, window, context)
+
+    def _occupancy(self, context: Context, front: Front | None) -> Occupancy:
+        """Tokens of the request with this checkpoint in force: what the provider counted last, and estimates of what came since."""
+        path, facts, fixed = context.path, context.facts, context.fixed
+        baseline = front.checkpoint.baseline if front else 0
+        costs = [one.cost for one in facts]
+        anchor = path.anchor
+        under = front.checkpoint.id if front else ""
+        shown = fixed + (front.cost + sum(costs[front.covered :]) if front else sum(costs))
+        if anchor is None or anchor.under != under or anchor.sent > context.length:
+            return Occupancy(shown, 0, baseline)
+        window = self._window(context).tokens
+        if silent_truncation(anchor.usage.input_tokens, shown - sum(costs[anchor.sent :]), window):
+            return Occupancy(shown, 0, baseline)
+        since = anchor.sent
+        while since < len(facts) and facts[since].role == "assistant":
+            since += 1
+        tokens = anchor.usage.total + max(0, fixed - anchor.fixed) + sum(costs[since:])
+        return Occupancy(tokens, anchor.usage.total, baseline)
+
+    def _window(self, context: Context) -> Window:
+        return self.windows.of(context.arrived.upstream.name, context.request.model, context.path)
+
+    def _learn(self, context: Context, limit: int) -> None:
+        model, path = context.request.model, context.path
+        self.windows.learn(context.arrived.upstream.name, model, limit)
+        path.learned[learned_name(model)] = limit
+        store = SessionStore(self.store.journal, path.session)
+        self.recorder.submit(
+            lambda: store.learn({learned_name(model): limit}),
+            lambda error: self._log("learn failed", error=type(error).__name__),
+        )
+        self._log("limit learned", session=path.session, model=model, limit=limit)
+
+
+def _budget(context: Context, window: Window, config: GatewayConfig) -> Budget | None:
+    """The request's budget; None when its window is unknown or its output leaves no room."""
+    if window.tokens is None:
+        return None
+    output = context.request.max_output
+    if output is not None and window.source == "learned":
+        # A limit that was only just learned must not make a session unusable.
+        output = min(output, window.tokens // 4)
+    threshold = config.threshold
+    try:
+        return Budget.of(
+            window.tokens,
+            output,
+            fixed=context.fixed,
+            counter=context.counter,
+            target=config.target,
+            threshold=threshold if threshold is None or threshold < 1 else min(threshold, window.tokens),
+        )
+    except ConfigError:
+        return None
+
+
+def _phase(facts: list[Facts]) -> Literal["pre_turn", "mid_turn"]:
+    return "mid_turn" if facts[-1].results or facts[-1].role == "assistant" else "pre_turn"
+
+
+def _shared_with_summary(context: Context) -> tuple[Any, list[Any] | None]:
+    """System prompt and tools of the session, for a summary request that shares its prefix."""
+    if context.arrived.summarise is None:
+        return None, None
+    request = context.request
+    tools = request.value("tools")
+    return request.value("system") or request.value("instructions"), tools if isinstance(tools, list) else None

@@ -1,0 +1,112 @@
+"""Which headers travel on, and which are made anew (GW-15, GW-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+__all__ = ["OURS", "RawHeaders", "by_name", "shown_keys", "to_client", "to_upstream"]
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+OURS = "x-firsthand-"
+"""Headers of the gateway itself; those of a request go no further."""
+
+_HOP = frozenset(
+    {
+        b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer",
+        b"transfer-encoding", b"upgrade",
+    }
+)  # fmt: skip
+"""Headers that hold for one connection (RFC 9110, 7.6.1)."""
+
+_MADE_ANEW = frozenset({b"host", b"content-length", b"accept-encoding", b"expect"})
+_CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_READABLE = ("gzip", "deflate")
+
+
+def by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by lower-case name; of one that came twice the last."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+
+
+def to_upstream(
+    headers: RawHeaders, *, host: str, length: int | None, wire: str | None, key: str | None, unpacked: bool
+) -> list[tuple[bytes, bytes]]:
+    """The headers of the request that is sent on.
+
+    Args:
+        headers: those that came.
+        host: the upstream's host and port.
+        length: bytes of the body, which may be another than the one that came; None for none.
+        wire: which API is called; decides how a key of our own is sent.
+        key: a key to send in place of the client's; None leaves the client's.
+        unpacked: whether the body is sent without the content encoding that it came with.
+    """
+    dropped = _HOP | _MADE_ANEW | _named_by_connection(headers)
+    if key is not None:
+        dropped |= _CREDENTIALS
+    if unpacked:
+        dropped |= {b"content-encoding"}
+    sent = [(b"host", host.encode("latin-1"))]
+    sent += [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in dropped and not name.lower().startswith(OURS.encode())
+    ]
+    if key is not None:
+        sent.append(
+            (b"x-api-key", key.encode()) if wire == "anthropic" else (b"authorization", b"Bearer " + key.encode())
+        )
+    sent.append((b"accept-encoding", _accepted(headers)))
+    if length is not None:
+        sent.append((b"content-length", str(length).encode()))
+    return sent
+
+
+def to_client(headers: RawHeaders, ours: Mapping[str, str], *, length: int | None = None) -> list[tuple[bytes, bytes]]:
+    """The headers of the answer: the upstream's, whose body is relayed byte for byte, and ours.
+
+    Args:
+        headers: the upstream's.
+        ours: headers of the gateway.
+        length: bytes of the body where it is not relayed as it comes; else the upstream's own length holds.
+    """
+    dropped = _HOP | _named_by_connection(headers)
+    if length is not None:
+        dropped |= {b"content-length"}
+    sent = [(name.lower(), value) for name, value in headers if name.lower() not in dropped]
+    if length is not None:
+        sent.append((b"content-length", str(length).encode()))
+    sent += [(name.encode(), _one_line(value).encode("latin-1", "replace")) for name, value in ours.items()]
+    return sent
+
+
+def shown_keys(headers: Mapping[str, str]) -> list[str]:
+    """Keys by which a client may be known to the gateway, its own header first."""
+    bearer = headers.get("authorization", "")
+    scheme, _, token = bearer.partition(" ")
+    return [
+        headers.get(f"{OURS}key", ""),
+        headers.get("x-api-key", ""),
+        token.strip() if scheme.lower() == "bearer" else "",
+    ]
+
+
+def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:
+    return frozenset(
+        part.strip().lower() for name, value in headers if name.lower() == b"connection" for part in value.split(b",")
+    )
+
+
+def _accepted(headers: RawHeaders) -> bytes:
+    """What the client takes and we can read as well; nothing packed where it did not ask for any."""
+    wanted = b",".join(value for name, value in headers if name.lower() == b"accept-encoding").decode("latin-1").lower()
+    offered = {
+        part.partition(";")[0].strip() for part in wanted.split(",") if not part.replace(" ", "").endswith(";q=0")
+    }
+    return ", ".join(name for name in _READABLE if name in offered).encode() or b"identity"
+
+
+def _one_line(value: str) -> str:
+    return " ".join(value.split())[:500]

@@ -1,0 +1,56 @@
+"""The content of a message in canonical form: what its clients write anew with each request is left out.
+
+The table of volatile parts (design.md 9): cache marks, ids of items, status, metadata; a text may be a string or a list of one part; arguments
+are compared parsed. Reminders glued to the newest message are handled by `bare_texts`, the billing line stands in no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...codec import decode
+
+__all__ = ["VOLATILE", "parsed", "parts_of", "without"]
+
+VOLATILE = frozenset(
+    {"cache_control", "id", "index", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"}
+)
+"""Fields of messages, items and parts that clients set, move and drop between two requests."""
+
+_TEXTS = ("text", "input_text", "output_text")
+
+
+def without(value: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
+    """An object without its volatile fields, without `names`, and without what is null or empty."""
+    dropped = VOLATILE.union(names)
+    return {name: given for name, given in value.items() if name not in dropped and given not in (None, [], {})}
+
+
+def parts_of(content: Any) -> list[Any]:
+    """A content as a list of parts, texts in one form."""
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    if not isinstance(content, list):
+        return [content]
+    return [_part(part) for part in content]
+
+
+def _part(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") in _TEXTS and isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    return without(part)
+
+
+def parsed(arguments: Any) -> Any:
+    """Arguments as a value where they are JSON text, else as they are."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return decode(arguments)
+    except (ValueError, RecursionError):
+        return arguments
