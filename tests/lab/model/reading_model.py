@@ -45,7 +45,8 @@ def session_file(folder: Path, name: str = "session", turns: int = 24, tag: str 
 
 def asked_of(got: Received) -> list[str]:
     """The strings of a question's list."""
-    return [json.loads(line[2:]) for line in question_of(got).splitlines() if line.startswith("- ")]
+    listed = question_of(got).rsplit("\n\n", 1)[-1]
+    return [json.loads(line[2:]) for line in listed.splitlines() if line.startswith('- "')]
 
 
 def question_of(got: Received) -> str:
@@ -55,7 +56,7 @@ def question_of(got: Received) -> str:
 def seen_by(got: Received) -> str:
     """What stands before the list, question's words aside."""
     before = json.dumps(got.messages[:-1], ensure_ascii=False)
-    return literal(before + question_of(got).split("\n- ")[0])
+    return literal(before + question_of(got).rsplit("\n\n", 1)[0])
 
 
 def sees(got: Received) -> Reply:

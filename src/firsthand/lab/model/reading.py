@@ -117,7 +117,8 @@ def places(
                 occurs=one.occurs,
             )
             shape = plan.shape or shape_of(one.session)
-            history = sum(one.costs[: boundary.position])
+            before = zip(one.view.entries[: boundary.position], one.costs, strict=False)
+            history = sum(cost for entry, cost in before if entry.role not in ("system", "developer"))
             put = tuple(
                 batches(asked, plan.exams, plan.values, strangers=strangers, ambiguous=ambiguous, seed=plan.seed)
             )
