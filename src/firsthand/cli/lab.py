@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import FormatError
-from . import lab_audit, lab_model, lab_money, lab_run
+from . import lab_audit, lab_cache, lab_model, lab_money, lab_run
 from .output import progress, stderr, stdout_json, table
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def register(app: typer.Typer) -> None:
     lab_run.register(lab_app)
     lab_model.register(lab_app)
     lab_money.register(lab_app)
+    lab_cache.register(lab_app)
     lab_app.command("freeze", epilog="Example: firsthand lab freeze ~/.claude/projects --out frozen")(freeze)
     app.add_typer(lab_app)
 
