@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firsthand.lab.decoys import decoy
-from firsthand.lab.second_extractor import rare_tokens
-from firsthand.lab.values import around, find_values, homes, literal, shows
+from firsthand.lab.second_extractor import RareTokens, rare_tokens
+from firsthand.lab.values import Homes, around, find_values, homes, literal, shows
 from firsthand.testing.builders import call, injected, result, said, session, summary, user
 
 
@@ -102,3 +102,15 @@ def test_decoys_have_the_shape_and_occur_nowhere() -> None:
         assert made not in text
         assert made == decoy(value, 0, lambda string: string in text)
     assert decoy(next(iter(homes(entries).values())), 0, lambda string: True) is None
+
+
+def test_at_any_position_they_are_those_of_the_entries_before_it() -> None:
+    entries = session(
+        user("src/a.py x-1 y-2"), said("src/a.pyc src/b.py x-1"), user("x-1 src/b.py"), said("x-1 z-3 src/c.py"), user("z-3 8123")
+    )  # fmt: skip
+    found, rare = Homes(entries), RareTokens(entries)
+    for position in (3, 5, 1, 0, 4, 2):
+        assert found.before(position) == homes(entries[:position])
+        assert rare.before(position) == rare_tokens(entries[:position])
+    assert "x-1" in rare.before(3)
+    assert "x-1" not in rare.before(4)

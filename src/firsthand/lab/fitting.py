@@ -48,11 +48,11 @@ def fitted(
             refused = (wish, made) if refused is None or wish > refused[0] else refused
         elif found > target:
             highs += 1
-            floor = above is not None and wish < above[0] and found >= above[1]
+            floor = above is not None and 2 * wish <= above[0] and found >= above[1]
             if above is None or wish < above[0]:
                 above = (wish, found, made)
             if floor and below is None and refused is None:
-                # Asking for less gives no less.
+                # Asking for half gives no less.
                 break
         else:
             ceiling = below is not None and wish > below[0] and found == below[1]

@@ -103,6 +103,8 @@ class Bench:
                 exams=self.task.exams,
                 seeds=self.setup.seeds,
                 occurs=loaded.occurs,
+                found=loaded.homes,
+                rare=loaded.rare,
             )
         return self._asked
 

@@ -16,8 +16,8 @@ from .exams.continuation import Continuation, continuation
 from .exams.recognition import SEEDS, Draws, draw
 from .exams.supported import askable, supported
 from .passages import HomeWords, Passages
-from .second_extractor import rare_tokens
-from .values import Value, homes, pieces, reading, shows
+from .second_extractor import RareTokens
+from .values import Homes, Value, pieces, reading, shows
 
 __all__ = ["EXAMS", "READER", "Measured", "Questions", "ask", "questions"]
 
@@ -80,6 +80,8 @@ def questions(
     seeds: int = SEEDS,
     occurs: Callable[[str], bool],
     tail: int | None = None,
+    found: Homes | None = None,
+    rare: RareTokens | None = None,
 ) -> Questions:
     """The questions at a boundary.
 
@@ -92,24 +94,31 @@ def questions(
         seeds: draws of `recognition` and what asks the same values.
         occurs: whether a string occurs anywhere in the session; decoys may not.
         tail: where the exam tail begins, when it is not the usual one.
+        found: the values of `entries`, where several boundaries of them are asked.
+        rare: the same of the second extractor.
     """
     wanted = frozenset(exams)
     history = entries[: boundary.position]
     start = exam_tail(entries, boundary.position, counter) if tail is None else tail
     tail_text = "\n".join(text for entry in history[start:] for _, text in pieces(entry))
     ages = deciles(costs[: boundary.position])
-    values = homes(history)
+    values = (found or Homes(entries)).before(boundary.position)
     nothing = Draws((), ())
     draws = (
         draw(values, ages, tail_text, seeds) if wanted & {"recognition", "recent", "supported", "cloze"} else nothing
     )
-    tokens = draw(rare_tokens(history), ages, tail_text, seeds) if "recognition-tokens" in wanted else nothing
+    tokens = (
+        draw((rare or RareTokens(entries)).before(boundary.position), ages, tail_text, seeds)
+        if "recognition-tokens" in wanted
+        else nothing
+    )
     used = (
         continuation(entries, boundary.position, start, values)
         if "continuation" in wanted and boundary.position < len(entries)
         else Continuation((), (), ())
     )
-    found = {value.text: decoy(value, 0, occurs) for value in (*draws.distinct.values(), *tokens.distinct.values())}
+    drawn = (*draws.distinct.values(), *tokens.distinct.values())
+    decoys = {value.text: decoy(value, 0, occurs) for value in drawn}
     return Questions(
         boundary=boundary,
         ages=ages,
@@ -117,7 +126,7 @@ def questions(
         draws=draws,
         token_draws=tokens,
         words=askable(value for value in draws.distinct.values()) if wanted & {"supported", "cloze"} else {},
-        decoys={text: made for text, made in found.items() if made is not None},
+        decoys={text: made for text, made in decoys.items() if made is not None},
         used=used,
         rules=[rule for rule in rules(history) if rule.position < start] if "constraints" in wanted else (),
         published=published.questionnaire(history, boundary.stage)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -16,6 +17,7 @@ from ..codec import compact_json
 from ..strategies import strategy_by_name, strategy_class, strategy_names
 from ..tokens import O200kCounter
 from .boundaries import Boundary
+from .lanes import in_lanes
 from .loaded import Origin, loaded
 from .measuring import CONTINUATION_SHARE, Job, Task, boundaries_of, measured
 from .results import Cache, Row
@@ -152,41 +154,58 @@ def run(
         progress: called with the finished and the whole number of tasks.
     """
     workers = workers or os.cpu_count() or 1
-    if workers == 1:
-        return _run(origins, setup, cache, None, progress)
-    # A fresh interpreter for each worker: a fork would copy the threads of a progress display.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ExitStack() as opened:
+        # One process in each lane, so that what a session needs is made once; fresh interpreters: a fork would copy the threads of a display.
+        lanes = [] if workers == 1 else [_process(opened) for _ in range(workers)]
         try:
-            return _run(origins, setup, cache, pool, progress)
+            return _run(origins, setup, cache, lanes, progress)
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for lane in lanes:
+                lane.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _process(opened: ExitStack) -> ProcessPoolExecutor:
+    return opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
 
 
 def _run(
     origins: Sequence[Origin],
     setup: Setup,
     cache: Cache,
-    pool: ProcessPoolExecutor | None,
+    lanes: Sequence[ProcessPoolExecutor],
     progress: Callable[[int, int], None],
 ) -> list[Row]:
-    surveys = map(survey, origins, repeat(setup)) if pool is None else pool.map(survey, origins, repeat(setup))
-    tasks = [task for found in surveys for task in found]
+    tasks = [task for found in _surveys(origins, setup, lanes) for task in found]
     missing = [part for task in tasks if (part := _missing(task, cache)) is not None]
     done = len(tasks) - len(missing)
     progress(done, len(tasks))
-    if pool is None:
-        for task in missing:
-            for key, rows in measure(task):
-                cache.add(key, rows)
-            progress(done := done + 1, len(tasks))
-    else:
-        futures: list[Future[list[tuple[str, list[Row]]]]] = [pool.submit(measure, task) for task in missing]
-        for future in as_completed(futures):
-            for key, rows in future.result():
-                cache.add(key, rows)
-            progress(done := done + 1, len(tasks))
+    for found in in_lanes(measure, _by_session(missing), lanes):
+        for key, rows in found:
+            cache.add(key, rows)
+        progress(done := done + 1, len(tasks))
     return [row for task in tasks for _, key in task.jobs for row in cache[key]]
+
+
+def _surveys(origins: Sequence[Origin], setup: Setup, lanes: Sequence[ProcessPoolExecutor]) -> Iterator[list[Task]]:
+    if not lanes:
+        return map(survey, origins, repeat(setup))
+    # Sessions of one file go to one lane, which reads the file once.
+    paths = {
+        path: number for number, path in enumerate(dict.fromkeys(origin.path or origin.chain for origin in origins))
+    }
+    futures = [
+        lanes[paths[origin.path or origin.chain] % len(lanes)].submit(survey, origin, setup) for origin in origins
+    ]
+    return (future.result() for future in futures)
+
+
+def _by_session(tasks: Sequence[Task]) -> list[list[Task]]:
+    """The tasks in groups of one session each, those with the longest histories first, so that no long one is left for the end."""
+    groups: dict[Origin, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.origin, []).append(task)
+    return sorted(groups.values(), key=lambda group: -sum(task.boundary.position for task in group))
 
 
 def _missing(task: Task, cache: Cache) -> Task | None:

@@ -5,13 +5,12 @@ It knows no patterns at all: whatever stands between spaces, has a digit or punc
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ..transcript import Entry
 from .values import Value, around, pieces, shows
 
-__all__ = ["MOST_ENTRIES", "rare_tokens"]
+__all__ = ["MOST_ENTRIES", "RareTokens", "rare_tokens"]
 
 MOST_ENTRIES = 3
 """A token that occurs in more entries than this is part of the session's vocabulary, not a value."""
@@ -21,15 +20,37 @@ _LEAST = 3
 _MOST = 200
 
 
-def rare_tokens(entries: Sequence[Entry]) -> dict[str, Value]:
-    """Tokens between spaces, without the punctuation at their edges, with a digit or punctuation inside, in at most three entries.
+class RareTokens:
+    """The rare tokens of a session at any position: each text is looked at once, however many positions are asked.
 
-    Returns:
-        Each with its home, in order of first occurrence; the shape is always `quoted`, since none is known.
+    Args:
+        entries: the whole sequence, oldest first.
     """
-    found: dict[str, Value] = {}
-    times: Counter[str] = Counter()
-    for position, entry in enumerate(entries):
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._read = 0
+        self._found: dict[str, Value] = {}
+        # Positions of the entries that hold a token; those beyond the first that make it too common are not kept.
+        self._places: dict[str, list[int]] = {}
+
+    def before(self, position: int) -> dict[str, Value]:
+        """Tokens between spaces, without the punctuation at their edges, with a digit or punctuation inside, in at most three entries.
+
+        Returns:
+            Each with its home, in order of first occurrence; the shape is always `quoted`, since none is known.
+        """
+        for place in range(self._read, position):
+            self._add(place, self._entries[place])
+        self._read = max(self._read, position)
+        return {
+            token: value
+            for token, value in self._found.items()
+            if value.position < position
+            and (len(places := self._places[token]) <= MOST_ENTRIES or places[MOST_ENTRIES] >= position)
+        }
+
+    def _add(self, position: int, entry: Entry) -> None:
         seen: set[str] = set()
         for kind, text in pieces(entry):
             at = 0
@@ -40,15 +61,22 @@ def rare_tokens(entries: Sequence[Entry]) -> dict[str, Value]:
                 if token in seen or not _LEAST <= len(token) <= _MOST or not _telling(token):
                     continue
                 seen.add(token)
-                if token in found:
+                if token in self._found:
                     continue
                 first = start + word.index(token)
                 line = around(text, first, first + len(token))
                 if shows(line, token):
-                    found[token] = Value(token, "quoted", kind, entry.id, position, line)
-        times.update(seen)
-    return {token: value for token, value in found.items() if times[token] <= MOST_ENTRIES}
+                    self._found[token] = Value(token, "quoted", kind, entry.id, position, line)
+        for token in seen:
+            places = self._places.setdefault(token, [])
+            if len(places) <= MOST_ENTRIES:
+                places.append(position)
+
+
+def rare_tokens(entries: Sequence[Entry]) -> dict[str, Value]:
+    """The rare tokens of these entries, as `RareTokens.before` gives them."""
+    return RareTokens(entries).before(len(entries))
 
 
 def _telling(token: str) -> bool:
-    return token.isdecimal() or any(not char.isalpha() for char in token)
+    return token.isdecimal() or not token.isalpha()

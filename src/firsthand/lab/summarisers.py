@@ -10,6 +10,7 @@ import heapq
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from ..projection.plan import Plan
@@ -154,14 +155,16 @@ def _weights(messages: Sequence[str]) -> dict[str, int]:
     times: dict[str, int] = {}
     last: dict[str, int] = {}
     for number, message in enumerate(messages):
-        for term in _terms(message):
+        for term in frozenset().union(*map(_terms, message.splitlines())):
             times[term] = times.get(term, 0) + 1
             last[term] = number
     count = max(1, len(messages))
     return {term: min(times[term], 8) * (100 + 300 * last[term] // count) for term in times}
 
 
+@lru_cache(maxsize=1 << 17)
 def _terms(text: str) -> frozenset[str]:
+    """The terms of a line; none goes over a line's end, and the same lines are looked at for every strategy."""
     return frozenset(
         term for raw in _TERM.findall(text) if (term := raw.strip(".:!?*#-")) and not term.isalpha() and len(term) > 2
     )

@@ -22,6 +22,7 @@ __all__ = [
     "KINDS",
     "LINE_WORDS",
     "Found",
+    "Homes",
     "Kind",
     "Shape",
     "Value",
@@ -378,3 +379,24 @@ def homes(entries: Sequence[Entry], known: Mapping[str, Value] | None = None, st
                 if shows(line, found.text):
                     values[found.text] = Value(found.text, found.shape, kind, entry.id, position, line)
     return values
+
+
+class Homes:
+    """The values of a session at any position: each text is looked at once, however many positions are asked.
+
+    Args:
+        entries: the whole sequence, oldest first.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._read = 0
+        self._found: dict[str, Value] = {}
+
+    def before(self, position: int) -> dict[str, Value]:
+        """What `homes` gives for the entries before a position."""
+        if position > self._read:
+            self._found = homes(self._entries[self._read : position], self._found, self._read)
+            self._read = position
+        # A home is a first occurrence, so what comes later takes none away.
+        return {text: value for text, value in self._found.items() if value.position < position}
