@@ -27,6 +27,15 @@ from firsthand.testing.builders import call, injected, result, said, session, su
         ("2026-01-01T10:00:24Z 10:22:59", {}),
         ("  412\tdef run():\n413: x\n", {}),
         ("just ordinary words, e.g. these", {}),
+        (".github/workflows/x.yml src/.hidden/y ~/.ssh/config /etc/.d/z", {
+            ".github/workflows/x.yml": "path", "src/.hidden/y": "path", "~/.ssh/config": "path", "/etc/.d/z": "path",
+        }),
+        ("./src/a.py ../lib/b.py x.\n.map_err(e).5", {"src/a.py": "path", "../lib/b.py": "path", "map_err": "identifier"}),
+        ("sed -n '60,80p' f; sed -n '1200,1300p'; the 2nd, 60p; 200,260q", {}),
+        ("[200, 300] 1,234 100, 200", {"200": "number", "300": "number", "1,234": "number", "100": "number"}),
+        ("cat <<'EOF' > x 2>/dev/null\nEOF\npython - <<'PY'\nPY\n\"END\" 'Name'", {"Name": "quoted"}),
+        ("\x1b[32mAll done\x1b[0m", {}),
+        ("/dev/null /dev/stderr /dev/sda1", {"/dev/sda1": "path"}),
     ],
 )  # fmt: skip
 def test_values_of_a_text(text: str, found: dict[str, str]) -> None:
@@ -40,6 +49,8 @@ def test_values_of_a_text(text: str, found: dict[str, str]) -> None:
         ("xsrc/a.py", "src/a.py", False), ("src/a.pyc", "src/a.py", False), ("8123.5", "8123", False), ("18123", "8123", False),
         ("44,628", "628", False), ("628, 44", "628", True), ("端口8123是", "8123", True), ("worker-7f3a91를", "worker-7f3a91", True),
         ("my-worker-7f3a91", "worker-7f3a91", False), ("a::run_all", "run_all", False), ("run_all()", "run_all", True), ("112 ms", "12 ms", False),
+        (".github/w.yml", ".github/w.yml", True), ("a/.github/w.yml", ".github/w.yml", False), ("./.github/w.yml", ".github/w.yml", True),
+        (".github/w.yml", "github/w.yml", False), ("a/.git/x", "git", False), ("x\n .map_err(", "map_err", True), ("...src/a.py", "src/a.py", True),
         ("later 8123", "8123", True), ("x8123 8123", "8123", True), ("", "8123", False), ("8123", "", False),
     ],
 )  # fmt: skip

@@ -69,7 +69,8 @@ _TOKEN = re.compile(
     r"|(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?Z?|(?<![\w:])\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?Z?(?![\w:]))"
     r"|(?P<issue>(?<![\w&])#\d{1,7}(?!\w))"
     r"|(?P<grouped>(?<![\w.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,]))"
-    rf"|(?P<token>(?:~?/)?{_N}+(?:(?:[-./]|::){_N}+)*)"
+    # A dot begins a path's hidden part; elsewhere it is the end of a sentence or a call on what stands before it.
+    rf"|(?P<token>(?:(?:~|(?<!\.))/\.?|(?<![\w./])(?:\.\./)+\.?|(?<![\w.])\.(?={_N}[\w.-]*/))?{_N}+(?:(?:/\.|[-./]|::){_N}+)*)"
 )
 _UNIT_AFTER = re.compile(rf"\s?(?:{_UNITS}(?!{_N})|%|[个個条條项項次行步轮輪份件种種秒分年月日号號개건번회초분줄])")
 _GLUED = re.compile(rf"\d+(?:\.\d+)?{_UNITS}")
@@ -88,6 +89,13 @@ _EXTENSION = re.compile(
 )
 _ID_PART = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])\w{6,}|\d{6,}")
 _CAMEL = re.compile(rf"[^\W\d_]*[a-z0-9][A-Z]{_N}*|[A-Z]{{2,}}[a-z]{_N}+")
+# `sed -n '60,80p'` and `2nd`: places in a listing, not names.
+_COUNTED = re.compile(r"\d+(?:[pdqx]|st|nd|rd|th)")
+_RANGE_AFTER = re.compile(r",\+?(?:\d+|\$)[pdq](?!\w)")
+_STREAM = re.compile(r"/dev/(?:null|zero|tty|u?random|std(?:in|out|err)|fd/\d+)")
+# What ends a here-document is chosen by whoever writes it.
+_HERE = re.compile(r"<<[-~]?\s*$")
+_MARKS = frozenset({"EOF", "EOT", "EOL", "END"})
 _LETTER = re.compile(r"[^\W\d_]")
 _JOINS = re.compile(r"[-./_]|::")
 # A name in code marks may be any single word; in other quotes a name starts like one, and is no key of an object.
@@ -152,9 +160,10 @@ def shows(text: str, value: str) -> bool:
     """Whether a literal text contains the value on token boundaries: not as a part of a longer identifier, number or path."""
     if not value:
         return False
+    path = "/" in value
     start = text.find(value)
     while start >= 0:
-        if not _joined_before(text, start) and not _joined_after(text, start + len(value)):
+        if not _joined_before(text, start, path) and not _joined_after(text, start + len(value)):
             return True
         start = text.find(value, start + 1)
     return False
@@ -164,14 +173,14 @@ def _word(char: str) -> bool:
     return _WORD.match(char) is not None
 
 
-def _joined_before(text: str, start: int) -> bool:
-    """Whether the token that starts here goes on to the left."""
+def _joined_before(text: str, start: int, path: bool) -> bool:
+    """Whether the token that starts here, maybe a path with folders, goes on to the left."""
     if not start:
         return False
     edge, before = text[start], text[start - 1]
-    if edge in "/.~":
+    if edge in "/~":
         return _word(before)
-    if not _word(edge):
+    if edge != "." and not _word(edge):
         return False
     if _word(before):
         return True
@@ -179,8 +188,11 @@ def _joined_before(text: str, start: int) -> bool:
     if before == "/":
         # `./name` and `name` are one path; `/name` and `name` are two.
         return left != "." or (start > 2 and (_word(text[start - 3]) or text[start - 3] == "."))
+    if edge == ".":
+        return False
     if before in "-.":
-        return _word(left)
+        # `.name/file` is another path than `name/file`, and so is `folder/.name`.
+        return _word(left) or (before == "." and (left == "/" or (path and left != ".")))
     if before == ",":
         # `628` is no number of its own in `44,628`.
         return left.isdigit() and edge.isdigit() and text[start : start + 3].isdigit()
@@ -215,6 +227,8 @@ def find_values(text: str) -> Iterator[Found]:
             and len(inner) >= 2
             and len(inner.split()) <= 4
             and _LETTER.search(inner)
+            and inner not in _MARKS
+            and not _HERE.search(text, max(0, match.start() - 8), match.start())
             and shape_of(inner) is None
         ):
             yield Found(inner, "quoted", *match.span(group))
@@ -227,8 +241,8 @@ def _found(text: str, match: re.Match[str]) -> Found | None:
         while end > start and text[end - 1] in ".,;:!?*":
             end -= 1
         return Found(text[start:end], "url", start, end) if end - start <= _MOST else None
-    if group == "time" or (start and text[start - 1] == "%"):
-        # Times of day are on every line of a log, and `%20name` is an escaped space before a name.
+    if group == "time" or (start and (text[start - 1] == "%" or text.startswith("\x1b[", start - 2))):
+        # Times of day are on every line of a log, `%20name` is an escaped space before a name, and a colour is none.
         return None
     if group == "issue":
         return Found(match[0], "issue", start, end)
@@ -241,7 +255,7 @@ def _found(text: str, match: re.Match[str]) -> Found | None:
         unit = _UNIT_AFTER.match(text, end)
         if unit:
             return Found(text[start : unit.end()], "number", start, unit.end())
-        if sum(map(str.isdigit, token)) < 3 or _line_number(text, start, end):
+        if sum(map(str.isdigit, token)) < 3 or _line_number(text, start, end) or _RANGE_AFTER.match(text, end):
             return None
         return Found(token, "number", start, end)
     shape = shape_of(token)
@@ -270,7 +284,7 @@ def shape_of(token: str) -> Shape | None:
             return "number"
         if _NUMBER.fullmatch(token):
             return "number" if sum(map(str.isdigit, token)) >= 3 else None
-    if not _LETTER.search(token):
+    if not _LETTER.search(token) or _COUNTED.fullmatch(token) or _STREAM.fullmatch(token):
         return None
     if "/" in token:
         return "path" if _is_path(token) else None
