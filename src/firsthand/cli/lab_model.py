@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..lab.model.reading import Place, Plan, Reading
     from ..transcript import Transcript
 
-__all__ = ["register"]
+__all__ = ["plan_of", "register", "sessions_of"]
 
 
 def register(lab_app: typer.Typer) -> None:
@@ -88,11 +88,11 @@ def ask(
     from ..lab.model.reading import places, read
     from ..lab.model.results import as_csv, rows_of
 
-    plan = _plan(
+    plan = plan_of(
         strategies, exams, at, values, replicates, way, shape, summariser, target, window, max_output, temperature
     )
     endpoint, most = endpoint_of(reader, model, budget, price, prices, extra, timeout)
-    sessions = _sessions(files)
+    sessions = sessions_of(files)
     if dry_run:
         _estimate(list(places(sessions, _unsummarised(plan))), plan, endpoint)
         return
@@ -116,7 +116,7 @@ def ask(
         raise typer.Exit(1)
 
 
-def _plan(
+def plan_of(
     strategies: str,
     exams: str,
     at: str,
@@ -130,6 +130,12 @@ def _plan(
     max_output: int,
     temperature: str,
 ) -> Plan:
+    """What a user asked for.
+
+    Raises:
+        ConfigError: an option that cannot work.
+        UnknownNameError: no strategy of that name.
+    """
     from ..lab.arms import Arm
     from ..lab.model.batches import MODEL_EXAMS
     from ..lab.model.reading import Plan
@@ -181,7 +187,12 @@ def _unsummarised(plan: Plan) -> Plan:
     )
 
 
-def _sessions(files: Sequence[Path]) -> list[Transcript]:
+def sessions_of(files: Sequence[Path]) -> list[Transcript]:
+    """The sessions of the files that hold anything.
+
+    Raises:
+        FormatError: a file is not there, or none can be read.
+    """
     from .lab import read_sources
 
     return [source.transcript for source in read_sources(files) if source.transcript.entries]

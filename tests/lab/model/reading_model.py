@@ -33,7 +33,10 @@ def session_file(folder: Path, name: str = "session", turns: int = 24, tag: str 
     for number in range(1, turns + 1):
         entries += [
             user(f"Look at src/{tag}_{number}.py. Never touch port {5000 + number}."),
-            said(f"I read src/{tag}_{number}.py for task-{tag}{number:02d}b.", call("read", path=f"src/{tag}_{number}.py")),
+            said(
+                f"I read src/{tag}_{number}.py for task-{tag}{number:02d}b.",
+                call("read", path=f"src/{tag}_{number}.py"),
+            ),
             result(f"c{number}", f"retry_limit_{tag}_{number} = {number * 111}\n{filler(2_000, f'{tag}{number:03d}')}"),
             said(f"The limit retry_limit_{tag}_{max(1, number - 12)} stays."),
         ]

@@ -12,7 +12,7 @@ from ..exams.cloze import question as masked
 from ..questions import Questions
 from ..values import Value
 
-__all__ = ["EXAMINER", "MODEL_EXAMS", "PER_BATCH", "Asked", "Batch", "ModelExam", "batches"]
+__all__ = ["EXAMINER", "MODEL_EXAMS", "NO_TOOL", "PER_BATCH", "Asked", "Batch", "ModelExam", "batches"]
 
 ModelExam: TypeAlias = Literal["recognition", "cloze", "published"]
 MODEL_EXAMS: tuple[ModelExam, ...] = ("recognition", "cloze", "published")
@@ -28,16 +28,20 @@ EXAMINER = (
 )
 """System prompt of the published way to ask; what it must say is in futureos.md 8.4."""
 
+NO_TOOL = "Go by what you can see here, and call no tool."
+"""The sentence of both questions that open-book rounds put another one in the place of."""
 _NAMED = (
-    "Before we go on, a question about this session. Some of the strings below appeared in it, others never did. Go by what you can see "
-    'here, and call no tool. Reply with one JSON object and nothing else: {{"appeared": [...]}}, with exactly those strings of the list that '
-    "you can confirm, copied character by character. Leave out what you cannot confirm; an empty list is a good answer when nothing can be.\n\n{0}"
+    "Before we go on, a question about this session. Some of the strings below appeared in it, others never did. "
+    + NO_TOOL
+    + ' Reply with one JSON object and nothing else: {{"appeared": [...]}}, with exactly those strings of the list that you can confirm, copied '
+    "character by character. Leave out what you cannot confirm; an empty list is a good answer when nothing can be.\n\n{0}"
 )
 _FILLED = (
     "Before we go on, a question about this session. Each line below has a gap, written ____. Some of the lines stood in this session, others "
-    'come from somewhere else. Go by what you can see here, and call no tool. Reply with one JSON object and nothing else: {{"answers": '
-    '{{"1": ...}}}}, with the exact text of the gap for each line whose gap you can fill from this session, and null for each other. Do not '
-    "guess.\n\n{0}"
+    "come from somewhere else. "
+    + NO_TOOL
+    + ' Reply with one JSON object and nothing else: {{"answers": {{"1": ...}}}}, with the exact text of the gap for each line whose gap you '
+    "can fill from this session, and null for each other. Do not guess.\n\n{0}"
 )
 _PUBLISHED = (
     "What stands above records an engineering session. Of the values below, some occur in it and the others occur nowhere. Reply with one JSON "

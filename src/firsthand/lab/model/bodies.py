@@ -29,6 +29,7 @@ def question_body(
     *,
     max_output: int,
     temperature: float | None = 0.0,
+    recall: str | None = None,
 ) -> dict[str, Any]:
     """The body, without the model's name.
 
@@ -39,12 +40,15 @@ def question_body(
         question: the text of the question.
         max_output: the output cap, in tokens.
         temperature: None leaves it out, for endpoints that take none.
+        recall: a block that stands behind the question in the same message, as a running session attaches it.
     """
+    attached = (Text(wire_safe(recall), origin="injected"),) if recall else ()
     if way == "published":
-        asked = Entry(id="question", role="user", blocks=(Text(wire_safe(f"{rendered(shown)}\n\n{question}")),))
+        blocks = (Text(wire_safe(f"{rendered(shown)}\n\n{question}")), *attached)
+        asked = Entry(id="question", role="user", blocks=blocks)
         body = request_body(_WIRE, (asked,), system=EXAMINER, max_output=max_output)
     else:
-        asked = Entry(id="question", role="user", blocks=(Text(wire_safe(question)),))
+        asked = Entry(id="question", role="user", blocks=(Text(wire_safe(question)), *attached))
         body = request_body(
             _WIRE,
             (*without_repeated_system(shown, shape), asked),
