@@ -50,7 +50,7 @@ def measured(file: Path, cache: Cache, **changes: object) -> list[Row]:
 
 def key(row: Row) -> tuple[object, ...]:
     arm = (row.strategy, row.target, row.rival, row.tail, row.summariser)
-    return (row.session, row.boundary, arm, row.exam, row.reader, row.source)
+    return (row.session, row.boundary, arm, row.exam, row.recall, row.reader, row.source)
 
 
 def test_one_row_per_measurement_and_source(file: Path) -> None:
@@ -144,6 +144,23 @@ def test_the_rivals_tail_stands_on_both_sides(file: Path) -> None:
     assert len(tail) > 1
     assert ours.entries[-len(tail) :] == theirs.entries[-len(tail) :] == tail
     assert size_of(ours.entries, at.counter) <= size_of(theirs.entries, at.counter)
+
+
+def test_recall_is_asked_beside_and_only_adds(file: Path) -> None:
+    rows = measured(file, Cache(None), exams=("cloze", "published"), summarisers=("none",), shares=(100,), recall=1_000)
+    assert len({key(row) for row in rows}) == len(rows)
+    assert {(row.exam, row.recall) for row in rows} == {
+        ("cloze", None), ("cloze", 1_000), ("published", None), ("published+recall", 1_000),
+    }  # fmt: skip
+    sums: dict[tuple[str, str, int | None], list[int]] = {}
+    for row in rows:
+        cell = sums.setdefault((row.strategy, row.exam, row.recall), [0, 0])
+        cell[0] += row.hits
+        cell[1] += row.of
+    for strategy in STRATEGIES:
+        without, brought = sums[strategy, "cloze", None], sums[strategy, "cloze", 1_000]
+        assert brought[1] == without[1] > 50
+        assert brought[0] > 1.3 * without[0]
 
 
 def test_two_processes_give_what_one_gives(file: Path) -> None:

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firsthand.lab.decoys import decoy
+from firsthand.lab.exams.cloze import DECOYS, decoy_lines
 from firsthand.lab.second_extractor import RareTokens, rare_tokens
+from firsthand.lab.strangers import Strangers, offered, strangers
 from firsthand.lab.values import Homes, around, find_values, homes, literal, shows
 from firsthand.testing.builders import call, injected, result, said, session, summary, user
 
@@ -125,3 +127,29 @@ def test_at_any_position_they_are_those_of_the_entries_before_it() -> None:
         assert rare.before(position) == rare_tokens(entries[:position])
     assert "x-1" in rare.before(3)
     assert "x-1" not in rare.before(4)
+
+
+def test_decoys_take_their_parts_from_other_sessions() -> None:
+    own = session(user("Open src/core_values/reader_one.py and see."))
+    others = [
+        offered(str(number), session(user(f"Write lib/{name}_storage/{name}_writer.py for them.")))
+        for number, name in enumerate(("walrus", "marten", "otter"))
+    ]
+    lent = strangers("own", [offered("own", own), *others])
+    assert lent == strangers("own", [*others[::-1], offered("own", own)])
+    assert {"walrus", "marten", "otter", "storage", "writer"} <= set(lent.parts)
+    assert not {"reader", "core"} & set(lent.parts)
+    assert ("Write ____ for them.", "lib/otter_storage/otter_writer.py") in lent.lines
+    text = "\n".join(value.line for value in homes(own).values())
+    drawn = {
+        decoy(value, seed, text.__contains__, lent.parts * 6) for value in homes(own).values() for seed in range(9)
+    }
+    assert any(part in made for made in drawn if made for part in ("walrus", "marten", "otter", "storage", "writer"))
+    assert strangers("own", [offered("own", own)]) == Strangers()
+
+
+def test_decoy_lines_are_lines_that_the_session_lacks() -> None:
+    lines = [("the lease of ____ ends", "worker-7f3a91"), ("port ____ is free", "8123"), ("see ____ now", "src/a.py")]
+    known = ("port  is free", "is free", "src/a.py")
+    assert decoy_lines(lines, lambda text: any(text in line for line in known)) == ["the lease of ____ ends"]
+    assert len(decoy_lines(lines * 20, lambda text: False)) == DECOYS

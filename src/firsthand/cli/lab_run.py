@@ -63,6 +63,12 @@ def run(
         typer.Option(help="none, extractive (a stand-in by rules) or a URL; several with commas; default both."),
     ] = None,
     exams: Annotated[str | None, typer.Option(help="Exams, separated by commas; default all.")] = None,
+    recall: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="TOKENS", help="Ask cloze and published also with a recall block of at most so many tokens."
+        ),
+    ] = None,
     carry: Annotated[
         bool | None, typer.Option("--carry/--fresh", help="Hand on each strategy's own plan; default synthetic only.")
     ] = None,
@@ -90,7 +96,7 @@ def run(
 
     if synthetic == bool(files):
         raise ConfigError("name session files, or --synthetic, not both and not neither")
-    setup = _setup(synthetic, strategies, at, mode, window, target, counter, summariser, exams, carry, seeds)
+    setup = _setup(synthetic, strategies, at, mode, window, target, counter, summariser, exams, recall, carry, seeds)
     origins = _origins(files or [])
     if survival is not None:
         _replayed(origins, setup, _windows(survival), csv_file, as_json)
@@ -123,6 +129,7 @@ def _setup(
     counter: str | None,
     summariser: str | None,
     exams: str | None,
+    recall: int | None,
     carry: bool | None,
     seeds: int,
 ) -> Setup:
@@ -152,6 +159,7 @@ def _setup(
         summarisers=tuple(_listed(summariser)) or ("none", "extractive"),
         exams=asked,
         seeds=seeds,
+        recall=recall,
         carry=synthetic if carry is None else carry,
     )
     if synthetic:

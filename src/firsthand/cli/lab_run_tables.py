@@ -48,7 +48,7 @@ def _print_scores(rows: Sequence[Row], least: int) -> None:
     from ..lab.results import scores
 
     found = scores(rows, least)
-    for exam, rival in dict.fromkeys((score.exam, score.rival) for score in found):
+    for exam, rival, recall in dict.fromkeys((score.exam, score.rival, score.recall) for score in found):
         table(
             ("strategy", "summary", "size", "score", "95 %", "user assistant call tool", "questions", "sessions", "tokens", "ms (cold)"),
             [
@@ -59,9 +59,9 @@ def _print_scores(rows: Sequence[Row], least: int) -> None:
                     f"{score.milliseconds:.0f}"
                     + ("" if score.milliseconds_cold == score.milliseconds else f" ({score.milliseconds_cold:.0f})"),
                 )
-                for score in found if (score.exam, score.rival) == (exam, rival)
+                for score in found if (score.exam, score.rival, score.recall) == (exam, rival, recall)
             ],
-            title=f"{exam}{f', at the size of {rival}' if rival else ''} (reader: literal; %)",
+            title=f"{exam}{_recall(recall)}{f', at the size of {rival}' if rival else ''} (reader: literal; %)",
         )  # fmt: skip
 
 
@@ -97,13 +97,13 @@ def _print_comparisons(rows: Sequence[Row], least: int) -> None:
 def _print_sessions(rows: Sequence[Row]) -> None:
     from ..lab.results import counted
 
-    tables: dict[tuple[str, str], dict[tuple[str, ...], list[Row]]] = {}
+    tables: dict[tuple[str, int | None, str], dict[tuple[str, ...], list[Row]]] = {}
     for row in rows:
         if counted(row):
             size = row.tail or ("" if row.target is None else f"{row.target:,}")
             key = (row.session[:12], row.strategy, row.summariser, size)
-            tables.setdefault((row.exam, row.rival), {}).setdefault(key, []).append(row)
-    for (exam, rival), groups in tables.items():
+            tables.setdefault((row.exam, row.recall, row.rival), {}).setdefault(key, []).append(row)
+    for (exam, recall, rival), groups in tables.items():
         table(
             ("session", "strategy", "summary", "size", "score", "user assistant call tool", "questions", "mean tokens"),
             [
@@ -113,7 +113,7 @@ def _print_sessions(rows: Sequence[Row]) -> None:
                 )
                 for key, found in sorted(groups.items(), key=lambda group: group[0][0])
             ],
-            title=f"{exam}{f', at the size of {rival}' if rival else ''}, in %, each session with its boundaries pooled",
+            title=f"{exam}{_recall(recall)}{f', at the size of {rival}' if rival else ''}, in %, each session with its boundaries pooled",
         )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _print_kinds(rows: Sequence[Row]) -> None:
     for row in rows:
         if not counted(row):
             continue
-        key = (row.exam, row.strategy, row.summariser, row.rival, row.tail)
+        key = (row.exam + _recall(row.recall), row.strategy, row.summariser, row.rival, row.tail)
         cell = groups.setdefault(key, {}).setdefault(row.source, [0, 0])
         cell[0] += row.hits
         cell[1] += row.of
@@ -162,8 +162,12 @@ def _print_notes(rows: Sequence[Row], setup: Setup, sessions: int, least: int) -
         typer.echo(f"Not in the tables: {whole:,} times a strategy left a history whole that it thought short enough.")
     if over := times("over"):
         typer.echo(f"Not in the tables: {over:,} times a strategy could not be brought down to the size asked for.")
-    if false := sum(row.false_positives for row in rows):
-        typer.echo(f"Decoys found: {false:,}; with this reader, numbers that a strategy prints itself.")
+    recalled = [row for row in rows if row.recall is not None and row.exam == "cloze"]
+    if false := sum(row.false_positives for row in rows) - sum(row.false_positives for row in recalled):
+        typer.echo(f"Decoys shown: {false:,}; numbers that a strategy prints itself.")
+    if put := sum(row.decoys for row in recalled):
+        attached = sum(row.false_positives for row in recalled)
+        typer.echo(f"Lines of other sessions to which recall attached something: {attached:,} of {put:,}.")
     if setup.rivals:
         typer.echo(
             "At equal size: as near to the rival's measured size as the strategy's own knob comes, never above it. `forced`: the rival's tail stands "
@@ -175,6 +179,10 @@ def _print_notes(rows: Sequence[Row], setup: Setup, sessions: int, least: int) -
         f"in each session, mean over sessions with at least {least} questions, and so for each source of values. ms: the plan with stored features, "
         "in brackets from nothing. One row per measurement: --json or --csv."
     )
+
+
+def _recall(most: int | None) -> str:
+    return "" if most is None else f" with a recall block of {most:,} tokens"
 
 
 def _percents(share: float | None) -> str:

@@ -52,6 +52,9 @@ def comparisons(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Compa
     own: dict[tuple[str, str], list[Row]] = {}
     others: dict[tuple[str, str, str, str, str], list[Row]] = {}
     for row in rows:
+        if row.recall is not None:
+            # Recall goes with any strategy, so it is in no comparison of strategies.
+            continue
         if row.tail == "own":
             own.setdefault((row.rival, row.exam), []).append(row)
         elif row.rival:

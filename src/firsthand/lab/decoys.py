@@ -29,15 +29,17 @@ _PARTS = (
 )
 
 
-def decoy(value: Value, seed: int, occurs: Callable[[str], bool], parts: Sequence[str] = _PARTS) -> str | None:
+def decoy(value: Value, seed: int, occurs: Callable[[str], bool], parts: Sequence[str] = ()) -> str | None:
     """A string of the value's shape with its informative part replaced, or None where none could be found.
 
     Args:
         value: the value that is asked.
         seed: of the draw; the same value, seed and parts give the same decoy.
         occurs: whether a string occurs anywhere in the session.
-        parts: name parts of other sessions.
+        parts: name parts of other sessions; where there are only few, ordinary ones of ours are drawn as well.
     """
+    if len(parts) < len(_PARTS):
+        parts = (*parts, *_PARTS)
     rng = Random(f"{seed}:{value.text}")
     for _ in range(_TRIES):
         made = _replaced(value, rng, parts)

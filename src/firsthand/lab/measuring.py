@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ..budget import Budget
@@ -17,11 +17,13 @@ from ..tokens import EstimateCounter
 from ..transcript import Entry, View
 from .arms import Arm, Projected, run_arm, size_of
 from .boundaries import Boundary, boundaries
+from .exams.cloze import Recall
 from .fitting import fitted
 from .loaded import Loaded, Origin
-from .questions import READER, Questions, ask, questions
+from .questions import READER, Measured, Questions, ask, ask_with_recall, questions
 from .results import Row
 from .run_setup import Rival, Setup
+from .strangers import Strangers
 
 __all__ = ["CONTINUATION_SHARE", "Bench", "Job", "Task", "boundaries_of", "measured"]
 
@@ -50,6 +52,8 @@ class Task:
     exams: tuple[str, ...]
     jobs: tuple[tuple[Job, str], ...]
     """Each with its cache key, in the setup's order."""
+    strangers: Strangers = field(default_factory=Strangers)
+    """What the other sessions of the run lend to decoys."""
 
 
 def boundaries_of(loaded: Loaded, origin: Origin, setup: Setup) -> list[Boundary]:
@@ -105,6 +109,8 @@ class Bench:
                 occurs=loaded.occurs,
                 found=loaded.homes,
                 rare=loaded.rare,
+                parts=self.task.strangers.parts,
+                lines=self.task.strangers.lines,
             )
         return self._asked
 
@@ -243,7 +249,11 @@ class Bench:
             rival = self._rival(arm, self.position)
             target = None if rival is None else size_of(rival.entries, self.loaded.counter)
         transcript = self.loaded.transcript
-        for one in ask(self.asked, made.entries, size):
+        found: list[tuple[Measured, int | None]] = [(one, None) for one in ask(self.asked, made.entries, size)]
+        if (most := self.setup.recall) is not None and self.asked.exams & {"cloze", "published"}:
+            recall = self._recall(made, most)
+            found += [(one, most) for one in ask_with_recall(self.asked, made.entries, recall)]
+        for one, recalled in found:
             yield Row(
                 session=transcript.id,
                 format=transcript.format,
@@ -259,11 +269,13 @@ class Bench:
                 outcome=made.outcome,
                 exam=one.exam,
                 reader=READER,
+                recall=recalled,
                 source=one.source,
                 hits=one.hits,
                 of=one.of,
                 values=one.values,
                 false_positives=one.false_positives,
+                decoys=one.decoys,
                 tokens=size,
                 history=history,
                 milliseconds=made.milliseconds,
@@ -271,3 +283,10 @@ class Bench:
                 oracle=one.oracle,
                 by_age=one.by_age,
             )
+
+    def _recall(self, made: Projected, most: int) -> Recall:
+        """What a user message brings of the history before the boundary, in a block of at most so many tokens."""
+        from ..session.recall import recall_over
+
+        block = recall_over(self.loaded.view.entries[: self.position], made.entries, self.loaded.counter, most)
+        return lambda message: [text] if (text := block(message)) else []

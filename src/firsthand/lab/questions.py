@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from ..tokens import Counter
 from ..transcript import Entry
 from .boundaries import Boundary, deciles, exam_tail
 from .decoys import decoy
 from .exams import published
-from .exams.cloze import Recall, answered
+from .exams.cloze import Recall, answered, decoy_lines
 from .exams.constraints import Rule, rules
 from .exams.continuation import Continuation, continuation
 from .exams.recognition import SEEDS, Draws, draw
@@ -19,7 +21,7 @@ from .passages import HomeWords, Passages
 from .second_extractor import RareTokens
 from .values import Homes, Value, pieces, reading, shows
 
-__all__ = ["EXAMS", "READER", "Measured", "Questions", "ask", "questions"]
+__all__ = ["EXAMS", "READER", "Measured", "Questions", "ask", "ask_with_recall", "questions"]
 
 EXAMS = (
     "published",
@@ -37,8 +39,7 @@ READER = "literal"
 """A value counts as known when it is in the projection's text; no model reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True):
     """One exam on one source of values."""
 
     exam: str
@@ -47,6 +48,8 @@ class Measured:
     of: int
     values: int
     false_positives: int = 0
+    decoys: int = 0
+    """Decoys asked, where they belong to no value."""
     oracle: int | None = None
     by_age: str = ""
 
@@ -66,6 +69,8 @@ class Questions:
     rules: Sequence[Rule]
     published: published.Questionnaire | None
     originals: frozenset[str] = field(repr=False)
+    strange_lines: Sequence[str] = field(repr=False)
+    """Masked lines of other sessions, for `cloze` with recall."""
     line_costs: Mapping[str, int] = field(repr=False)
     """Tokens of the home lines of the values that the next steps used, for the oracle."""
 
@@ -82,6 +87,8 @@ def questions(
     tail: int | None = None,
     found: Homes | None = None,
     rare: RareTokens | None = None,
+    parts: Sequence[str] = (),
+    lines: Sequence[tuple[str, str]] = (),
 ) -> Questions:
     """The questions at a boundary.
 
@@ -96,6 +103,8 @@ def questions(
         tail: where the exam tail begins, when it is not the usual one.
         found: the values of `entries`, where several boundaries of them are asked.
         rare: the same of the second extractor.
+        parts: name parts of other sessions, for decoys.
+        lines: masked lines of other sessions with the values that fill them, for decoys of `cloze`.
     """
     wanted = frozenset(exams)
     history = entries[: boundary.position]
@@ -118,7 +127,7 @@ def questions(
         else Continuation((), (), ())
     )
     drawn = (*draws.distinct.values(), *tokens.distinct.values())
-    decoys = {value.text: decoy(value, 0, occurs) for value in drawn}
+    decoys = {value.text: decoy(value, 0, occurs, parts) for value in drawn}
     return Questions(
         boundary=boundary,
         ages=ages,
@@ -133,18 +142,18 @@ def questions(
         if "published" in wanted and boundary.kind != "recorded"
         else None,
         originals=frozenset(reading(history)),
+        strange_lines=decoy_lines(lines, occurs) if "cloze" in wanted else (),
         line_costs={value.line: counter.count(value.line) for value, _ in used.asked},
     )
 
 
-def ask(asked: Questions, shown: Sequence[Entry], size: int, recall: Recall | None = None) -> list[Measured]:
+def ask(asked: Questions, shown: Sequence[Entry], size: int) -> list[Measured]:
     """Puts the questions to a projection.
 
     Args:
         asked: the questions.
         shown: the entries of the projection; none when the strategy refused.
         size: tokens of the projection, at which the oracle is asked too.
-        recall: gives the recall block of a message, for strategies that attach one.
     """
     messages = reading(shown)
     text = "\n".join(messages)
@@ -164,23 +173,59 @@ def ask(asked: Questions, shown: Sequence[Entry], size: int, recall: Recall | No
         }
         out += _drawn("recognition-tokens", asked.token_draws.older, tokens, false, asked.ages)
     if asked.exams & {"supported", "cloze"}:
-        older = {value.text: value for drawn in asked.draws.older for value in drawn if value.text in asked.words}
-        words = dict(asked.words)
-        told = supported(
-            (value for name, value in older.items() if name in known), words, Passages(messages, asked.originals)
-        )
-        draws = [[value for value in drawn if value.text in asked.words] for drawn in asked.draws.older]
+        told = _told(asked, messages, known)
         if "supported" in asked.exams:
-            out += _drawn("supported", draws, told, wrong & told, asked.ages)
+            out += _drawn("supported", _askable(asked), told, wrong & told, asked.ages)
         if "cloze" in asked.exams:
-            answers = answered(older.values(), words, told, recall)
-            out += _drawn("cloze", draws[:1], answers.known, set(), asked.ages)
+            out += _drawn("cloze", _askable(asked)[:1], told, (), asked.ages)
     if "continuation" in asked.exams:
         out += _continuation(asked, text, size)
     if asked.rules:
         hits = sum(rule.text in text for rule in asked.rules)
         out.append(Measured("constraints", "user", hits, len(asked.rules), len(asked.rules)))
     return out
+
+
+def ask_with_recall(asked: Questions, shown: Sequence[Entry], recall: Recall) -> list[Measured]:
+    """`cloze` and `published` put as user messages that bring a recall block with them; what the projection shows counts as well.
+
+    A decoy of `cloze` is a line of another session; it counts as a false positive when anything is attached to it.
+
+    Args:
+        asked: the questions.
+        shown: the entries of the projection.
+        recall: gives the recall block of a message.
+    """
+    messages = reading(shown)
+    out: list[Measured] = []
+    if asked.published is not None:
+        message = "Which of these were named before? " + ", ".join(asked.published.order)
+        text = "\n\n".join((published.rendered(shown), *recall(message)))
+        out += [msgspec.structs.replace(one, exam="published+recall") for one in _published(asked.published, text)]
+    if "cloze" in asked.exams:
+        text = "\n".join(messages)
+        draws = _askable(asked)[:1]
+        known = {value.text for drawn in draws for value in drawn if shows(text, value.text)}
+        told = _told(asked, messages, known)
+        values = [value for drawn in draws for value in drawn]
+        answers = answered(values, dict(asked.words), told, recall, asked.strange_lines)
+        drawn = _drawn("cloze", draws, answers.known, (), asked.ages)
+        # Decoys belong to no source; they are counted once, with the first.
+        put = len(asked.strange_lines)
+        first = [msgspec.structs.replace(one, false_positives=answers.false_positives, decoys=put) for one in drawn[:1]]
+        out += first + drawn[1:]
+    return out
+
+
+def _askable(asked: Questions) -> list[list[Value]]:
+    return [[value for value in drawn if value.text in asked.words] for drawn in asked.draws.older]
+
+
+def _told(asked: Questions, messages: Sequence[str], known: Collection[str]) -> set[str]:
+    """The values of which a passage says what they were."""
+    older = {value.text: value for drawn in _askable(asked) for value in drawn}
+    passages = Passages(messages, asked.originals)
+    return supported((value for name, value in older.items() if name in known), dict(asked.words), passages)
 
 
 def _published(questionnaire: published.Questionnaire, text: str) -> list[Measured]:
@@ -191,7 +236,8 @@ def _published(questionnaire: published.Questionnaire, text: str) -> list[Measur
         if hits:
             # Decoys belong to no source; they are counted once, with the first.
             false = 0 if out else sum(decoy in text for decoy in questionnaire.decoys)
-            out.append(Measured("published", source, sum(hits), len(hits), len(hits), false))
+            put = 0 if out else len(questionnaire.decoys)
+            out.append(Measured("published", source, sum(hits), len(hits), len(hits), false, put))
     return out
 
 
@@ -230,15 +276,7 @@ def _continuation(asked: Questions, text: str, size: int) -> list[Measured]:
     known = [value.text for value in values if shows(text, value.text)]
     best = _oracle(values, asked.line_costs, size)
     return [
-        Measured(
-            one.exam,
-            one.source,
-            one.hits,
-            one.of,
-            one.values,
-            oracle=sum(value.text in best for value in values if value.kind == one.source),
-            by_age=one.by_age,
-        )
+        msgspec.structs.replace(one, oracle=sum(value.text in best for value in values if value.kind == one.source))
         for one in _drawn("continuation", [values], known, (), asked.ages)
     ]
 

@@ -42,6 +42,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     could not be brought down to the size, so that it is in no comparison."""
     exam: str
     reader: str
+    recall: int | None = None
+    """Tokens of the recall block that the question brings at most; None: without recall."""
     source: str
     """Where the values come from: user, assistant, call or tool."""
     hits: int
@@ -50,6 +52,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     values: int
     """Distinct values among them."""
     false_positives: int
+    decoys: int = 0
+    """Decoys asked, in exams whose decoys belong to no value (`published`, `cloze` with recall); elsewhere about one for each value."""
     tokens: int
     """Size of the projection by the exact counter, system prompt and tools excluded."""
     history: int
@@ -123,6 +127,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     tail: str
     summariser: str
     exam: str
+    recall: int | None
     mean: float | None
     low: float | None
     high: float | None
@@ -155,7 +160,8 @@ def scores(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Score]:
     for row in rows:
         if counted(row):
             size = None if row.rival and row.tail != "own" else row.target
-            groups.setdefault((row.strategy, size, row.rival, row.tail, row.summariser, row.exam), []).append(row)
+            arm = (row.strategy, size, row.rival, row.tail, row.summariser)
+            groups.setdefault((*arm, row.exam, row.recall), []).append(row)
     return [_score(found, key[1], least) for key, found in groups.items()]
 
 
@@ -184,6 +190,7 @@ def _score(rows: Sequence[Row], target: int | None, least: int) -> Score:
         tail=first.tail,
         summariser=first.summariser,
         exam=first.exam,
+        recall=first.recall,
         mean=mean(judged.values()),
         low=low,
         high=high,

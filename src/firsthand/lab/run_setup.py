@@ -47,6 +47,8 @@ class Setup:
     summarisers: tuple[str, ...] = ("none", "extractive")
     exams: tuple[str, ...] = EXAMS
     seeds: int = SEEDS
+    recall: int | None = None
+    """Tokens of the recall block with which `cloze` and `published` are also asked; None: without."""
     carry: bool = False
     """Hand each strategy its own plan of the boundary before, as a running session does."""
 

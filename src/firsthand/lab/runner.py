@@ -22,6 +22,7 @@ from .loaded import Origin, loaded
 from .measuring import CONTINUATION_SHARE, Job, Task, boundaries_of, measured
 from .results import Cache, Row
 from .run_setup import Mode, Rival, Setup
+from .strangers import Offer, Strangers, offered, strangers
 from .survival import survive
 
 __all__ = [
@@ -60,7 +61,10 @@ def _code(*strategies: str) -> str:
     digest = blake2b(digest_size=8)
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).parts
-        if parts[0] in _APART or parts[:2] in (("lab", "model"), ("lab", "money")):
+        if (parts[0] in _APART and parts[:2] != ("session", "recall")) or parts[:2] in (
+            ("lab", "model"),
+            ("lab", "money"),
+        ):
             continue
         if parts[0] == "strategies" and len(parts) > 2 and (package.name, *parts[:2]) not in own:
             continue
@@ -71,11 +75,12 @@ def _code(*strategies: str) -> str:
     return digest.hexdigest()
 
 
-def survey(origin: Origin, setup: Setup) -> list[Task]:
-    """The tasks of one session."""
+def survey(origin: Origin, setup: Setup) -> tuple[Offer, list[Task]]:
+    """What a session lends to the decoys of the others, and its tasks."""
     session = loaded(origin)
+    offer = offered(session.digest, session.view.entries)
     if not session.view.entries:
-        return []
+        return offer, []
     compared = {rival.strategy for rival in setup.rivals}
     # Against a rival's size, a strategy without a knob for its own is a single point.
     jobs = [Job(name) for name in setup.strategies if not compared or (name not in compared and not _has_knob(name))]
@@ -88,7 +93,7 @@ def survey(origin: Origin, setup: Setup) -> list[Task]:
             exams = tuple(exam for exam in exams if exam == "continuation")
         keys = tuple((job, _key(session.digest, boundary, job, exams, setup)) for job in jobs)
         tasks.append(Task(origin, setup, boundary, exams, keys))
-    return tasks
+    return offer, tasks
 
 
 def _has_knob(strategy: str) -> bool:
@@ -102,7 +107,7 @@ def _key(digest: str, boundary: Boundary, job: Job, exams: Sequence[str], setup:
     parts = [
         _code(*names), digest, boundary.position, boundary.stage, job.strategy, made.version, made.options(), exams, setup.mode, setup.window,
         setup.output_ceiling, setup.profile, setup.counter, setup.sized_counter, setup.targets if job.rival is None else None, against,
-        setup.summarisers, setup.seeds, setup.carry, setup.shares if setup.carry or setup.mode == "deployed" else None,
+        setup.summarisers, setup.seeds, setup.recall, setup.carry, setup.shares if setup.carry or setup.mode == "deployed" else None,
     ]  # fmt: skip
     return blake2b(compact_json(parts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
@@ -176,7 +181,9 @@ def _run(
     lanes: Sequence[ProcessPoolExecutor],
     progress: Callable[[int, int], None],
 ) -> list[Row]:
-    tasks = [task for found in _surveys(origins, setup, lanes) for task in found]
+    surveys = list(_surveys(origins, setup, lanes))
+    offers = list({offer.session: offer for offer, _ in surveys}.values())
+    tasks = [task for offer, found in surveys for task in _among(found, strangers(offer.session, offers))]
     missing = [part for task in tasks if (part := _missing(task, cache)) is not None]
     done = len(tasks) - len(missing)
     progress(done, len(tasks))
@@ -187,7 +194,9 @@ def _run(
     return [row for task in tasks for _, key in task.jobs for row in cache[key]]
 
 
-def _surveys(origins: Sequence[Origin], setup: Setup, lanes: Sequence[ProcessPoolExecutor]) -> Iterator[list[Task]]:
+def _surveys(
+    origins: Sequence[Origin], setup: Setup, lanes: Sequence[ProcessPoolExecutor]
+) -> Iterator[tuple[Offer, list[Task]]]:
     if not lanes:
         return map(survey, origins, repeat(setup))
     # Sessions of one file go to one lane, which reads the file once.
@@ -198,6 +207,14 @@ def _surveys(origins: Sequence[Origin], setup: Setup, lanes: Sequence[ProcessPoo
         lanes[paths[origin.path or origin.chain] % len(lanes)].submit(survey, origin, setup) for origin in origins
     ]
     return (future.result() for future in futures)
+
+
+def _among(tasks: Sequence[Task], lent: Strangers) -> list[Task]:
+    """The tasks with what other sessions lend, on which their decoys depend and so their rows."""
+    mark = blake2b(compact_json([lent.parts, lent.lines]).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return [
+        replace(task, strangers=lent, jobs=tuple((job, f"{key}-{mark}") for job, key in task.jobs)) for task in tasks
+    ]
 
 
 def _by_session(tasks: Sequence[Task]) -> list[list[Task]]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from random import Random
+from itertools import islice
 
 from ..passages import HomeWords, Passages
 from ..values import Value, literal, shows
 
-__all__ = ["MASK", "Recall", "answered", "decoy_lines", "question"]
+__all__ = ["DECOYS", "MASK", "Recall", "answered", "decoy_lines", "question"]
 
 MASK = "____"
 
 Recall = Callable[[str], Sequence[str]]
 """What a user message brings with it: the messages of a recall block, or nothing. Strategies without recall have none."""
 
-_DECOYS = 12
+DECOYS = 12
+"""Lines of other sessions that are asked at one boundary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,12 @@ def answered(
     return Answered(frozenset(known), sum(bool(recall(line)) for line in decoys))
 
 
-def decoy_lines(values: Iterable[Value], session: str, seed: int = 0) -> list[str]:
-    """Masked home lines of another session, none of whose text occurs in this one (`session`, literal)."""
-    lines = [
-        line
-        for value in values
-        if (line := question(value)) and value.line not in session and value.text not in session
-    ]
-    return Random(seed).sample(lines, min(_DECOYS, len(lines)))
+def decoy_lines(lines: Iterable[tuple[str, str]], occurs: Callable[[str], bool]) -> list[str]:
+    """Up to `DECOYS` masked lines of other sessions, neither they nor what fills their gap occur in this one.
+
+    Args:
+        lines: masked lines with the values that fill them.
+        occurs: whether a string occurs anywhere in the session.
+    """
+    found = (line for line, value in lines if not occurs(value) and not any(map(occurs, line.split(MASK))))
+    return list(islice(found, DECOYS))
