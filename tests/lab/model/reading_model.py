@@ -37,7 +37,7 @@ def session_file(folder: Path, name: str = "session", turns: int = 24, tag: str 
                 f"I read src/{tag}_{number}.py for task-{tag}{number:02d}b.",
                 call("read", path=f"src/{tag}_{number}.py"),
             ),
-            result(f"c{number}", f"retry_limit_{tag}_{number} = {number * 111}\n{filler(2_000, f'{tag}{number:03d}')}"),
+            result(f"c{number}", f"retry_limit_{tag}_{number} = {number * 111}\n{filler(600, f'{tag}{number:03d}')}"),
             said(f"The limit retry_limit_{tag}_{max(1, number - 12)} stays."),
         ]
     messages = wire_by_name("openai-chat").write(session(*entries)).messages
