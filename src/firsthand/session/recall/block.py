@@ -52,7 +52,7 @@ def block_of(wanted: Iterable[Wanted], counter: Counter, most: int) -> str | Non
 def _rendered(chosen: list[Line]) -> str:
     out = [LABEL]
     head = ""
-    for line in sorted(chosen, key=lambda line: (line.order, line.number)):
+    for line in sorted(chosen, key=lambda line: (line.order, line.place)):
         if head != (head := _head(line)):
             out.append(head)
         out.append(_row(line))

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from ...transcript import Entry, Text, ToolCall, ToolResult
 from .words import words_of
 
-__all__ = ["WINDOW", "Line", "lines_of"]
+__all__ = ["WINDOW", "Line", "Place", "Readable"]
 
 WINDOW = 320
 """Characters of a longer line that are shown at most; neighbouring windows share half of them."""
 
 _ESCAPES = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])')
+_ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 _PLAIN = {"b": " ", "f": " ", "n": "\n", "r": "", "t": "\t"}
+
+
+Place: TypeAlias = tuple[int, int, int]
+"""Where a line stands in its entry: which text, at which character of it, which window of a long line (0 for a whole one, else from 1)."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +33,10 @@ class Line:
     """Id of the entry."""
     order: int
     """Position of the entry in the history; larger is newer."""
-    number: int
-    """Position of the line in the entry."""
+    place: Place
     source: str
     """Who or what the text is from, for the reader of a block."""
     text: str
-    part: int = 0
-    """0 for a whole line; the windows of a long one count from 1."""
 
     @cached_property
     def sequence(self) -> list[str]:
@@ -46,27 +49,51 @@ class Line:
         return frozenset(self.sequence)
 
 
-def lines_of(entry: Entry, order: int, holding: Collection[str] = ()) -> Iterator[Line]:
-    """The lines of an entry that can be recalled: texts, arguments of calls, results; no reasoning, no summaries, no blank lines.
+class Readable:
+    """An entry's texts that can be recalled: what was said, arguments of calls, results; no reasoning, no summaries.
 
     Args:
         entry: the entry.
         order: its position in the history.
-        holding: words of which a line must hold one; () for all lines.
     """
-    number = 0
-    for source, text in _texts(entry):
-        for whole in text.splitlines():
-            for part, window in _windows(whole.strip()):
-                line = Line(entry.id, order, number, source, window, part)
-                number += 1
-                if not holding or (_may_hold(window, holding) and not line.words.isdisjoint(holding)):
-                    yield line
+
+    def __init__(self, entry: Entry, order: int) -> None:
+        self._entry = entry.id
+        self._order = order
+        self._texts = list(_texts(entry))
+        self._lower: list[str] | None = None
+
+    def lines(self) -> Iterator[Line]:
+        """All lines that are not blank, in order."""
+        for number, (_, text) in enumerate(self._texts):
+            start = 0
+            for whole in text.split("\n"):
+                yield from self._windows(number, start, whole)
+                start += len(whole) + 1
+
+    def holding(self, word: str) -> Iterator[Line]:
+        """The lines that hold a word, in order."""
+        if self._lower is None:
+            self._lower = [_lower(text) for _, text in self._texts]
+        for number, lower in enumerate(self._lower):
+            text = self._texts[number][1]
+            at = lower.find(word)
+            while at >= 0:
+                start = text.rfind("\n", 0, at) + 1
+                end = text.find("\n", at)
+                end = len(text) if end < 0 else end
+                yield from (line for line in self._windows(number, start, text[start:end]) if word in line.words)
+                at = lower.find(word, end)
+
+    def _windows(self, number: int, start: int, whole: str) -> Iterator[Line]:
+        for part, window in _windows(whole.strip()):
+            yield Line(self._entry, self._order, (number, start, part), self._texts[number][0], window)
 
 
-def _may_hold(text: str, words: Collection[str]) -> bool:
+def _lower(text: str) -> str:
     lower = text.lower()
-    return any(word in lower for word in words)
+    # Some capitals are two characters in lower case; then only ASCII is folded, so that places stay what they are.
+    return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ...tokens import Counter
 from ...transcript import Entry
 from .block import block_of
-from .lines import Line, lines_of
+from .lines import Line, Readable
 from .ranking import wanted_lines
 from .shown import Shown
 
@@ -45,7 +45,7 @@ class _Index:
         # The newest of equal lines stands for all of them.
         for order in range(len(entries) - 1, -1, -1):
             words: set[str] = set()
-            for line in lines_of(entries[order], order):
+            for line in Readable(entries[order], order).lines():
                 words |= line.words
                 if line.text in seen or not line.words or shown.has_line(line.text):
                     continue

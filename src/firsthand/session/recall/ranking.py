@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, Protocol, TypeAlias
 
-from .lines import Line
+from .lines import Line, Place
 from .pieces import Segment, segments
 from .words import is_short, words_of
 
@@ -70,17 +70,17 @@ def wanted_lines(message: str, source: Source, shows: Callable[[str], bool]) -> 
     if not source.total:
         return
     given: set[str] = set()
-    windows: set[tuple[str, int]] = set()
+    windows: set[tuple[str, Place]] = set()
 
     def is_new(line: Line) -> bool:
-        if line.text in given or (
-            line.part and not windows.isdisjoint((line.entry, line.number + by) for by in (-1, 1))
-        ):
-            # Half of a neighbouring window would be said twice.
+        text, start, part = line.place
+        # Half of a neighbouring window would be said twice.
+        beside = ((line.entry, (text, start, part + by)) for by in (-1, 1)) if part else ()
+        if line.text in given or not windows.isdisjoint(beside):
             return False
         given.add(line.text)
-        if line.part:
-            windows.add((line.entry, line.number))
+        if part:
+            windows.add((line.entry, line.place))
         return True
 
     asked = segments(message)
@@ -91,7 +91,7 @@ def wanted_lines(message: str, source: Source, shows: Callable[[str], bool]) -> 
             yield Wanted(line, f"has {piece}")
     ranked = sorted(
         (scored for segment in asked for scored in _ranked(segment, source)),
-        key=lambda scored: (-scored[0], len(scored[1].text), -scored[1].order, scored[1].number),
+        key=lambda scored: (-scored[0], len(scored[1].text), -scored[1].order, scored[1].place),
     )
     for _, line in ranked:
         if not shows(line.text) and is_new(line):
@@ -99,7 +99,7 @@ def wanted_lines(message: str, source: Source, shows: Callable[[str], bool]) -> 
 
 
 _Hit: TypeAlias = tuple[int, str, Line]
-"""How many entries hold a piece, the form in which it was found, the shortest line that holds it."""
+"""How many lines hold a piece, the form in which it was found, the shortest line that holds it."""
 
 
 def _looked_up(segment: Segment, source: Source, shows: Callable[[str], bool]) -> Iterator[_Hit]:
@@ -127,8 +127,8 @@ def _piece(forms: Sequence[str], source: Source, shows: Callable[[str], bool]) -
             continue
         holding = [line for line in source.lines(words[:1]) if _holds(line.text, form)]
         if holding:
-            best = min(holding, key=lambda line: (len(line.text), -line.order, line.number))
-            return len({line.entry for line in holding}), form, best
+            best = min(holding, key=lambda line: (len(line.text), -line.order, line.place))
+            return len({line.text for line in holding}), form, best
     return None
 
 

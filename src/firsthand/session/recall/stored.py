@@ -9,7 +9,7 @@ from ...journal.holding import Path
 from ...tokens import Counter
 from ...transcript import Entry
 from .block import block_of
-from .lines import Line, lines_of
+from .lines import Line, Readable
 from .ranking import wanted_lines
 from .shown import Shown
 
@@ -55,25 +55,34 @@ class _Stored:
         self._path = path
         self._shown = shown
         self._keys: dict[str, list[int]] = {}
-        self._read: dict[int, tuple[Entry, int] | None] = {}
+        self._read: dict[int, Readable | None] = {}
+        self._held: dict[str, list[Line]] = {}
 
     def frequency(self, word: str) -> int:
-        return len(self._holding(word))
+        found = len(self._holding(word))
+        # The index finds parts of longer words as well; of a rare word it is worth looking which are whole.
+        return found if found > MOST_ENTRIES else len({line.order for line in self._all_lines(word)})
 
     def lines(self, words: Sequence[str]) -> Iterable[Line]:
-        held: dict[int, None] = {}
-        for word in words:
-            held.update(dict.fromkeys(self._holding(word)[:MOST_ENTRIES]))
-        out: list[Line] = []
-        for key in sorted(held, reverse=True):
-            if key not in self._read:
-                if len(self._read) == MOST_READ:
-                    continue
-                self._read[key] = self._path.entry(key)
-            found = self._read[key]
-            if found is not None:
-                out += (line for line in lines_of(*found, words) if not self._shown.has_line(line.text))
-        return out
+        found = {(line.order, line.place): line for word in words for line in self._lines(word)}
+        return [found[at] for at in sorted(found, key=lambda at: (-at[0], at[1]))]
+
+    def _lines(self, word: str) -> list[Line]:
+        return [line for line in self._all_lines(word) if not self._shown.has_line(line.text)]
+
+    def _all_lines(self, word: str) -> list[Line]:
+        if word not in self._held:
+            readable = [self._readable(key) for key in self._holding(word)[:MOST_ENTRIES]]
+            self._held[word] = [line for one in readable if one is not None for line in one.holding(word)]
+        return self._held[word]
+
+    def _readable(self, key: int) -> Readable | None:
+        if key not in self._read:
+            if len(self._read) >= MOST_READ:
+                return None
+            found = self._path.entry(key)
+            self._read[key] = None if found is None else Readable(*found)
+        return self._read[key]
 
     def _holding(self, word: str) -> list[int]:
         if word not in self._keys:
