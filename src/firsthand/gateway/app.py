@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path as FilePath
 from typing import Any
 
+from httpx2 import AsyncBaseTransport
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
 
 from .. import __version__
 from ..errors import SessionNotFoundError
@@ -31,17 +31,24 @@ __all__ = ["build_app"]
 _HOUR = 3_600.0
 
 
-def build_app(config: GatewayConfig, telemetry: Telemetry | None = None) -> ASGIApp:
+def build_app(
+    config: GatewayConfig, telemetry: Telemetry | None = None, *, transport: AsyncBaseTransport | None = None
+) -> Starlette:
     """The application of one gateway. It opens its journal when it starts serving and closes it when it stops.
 
     In mode `off` there is no journal: nothing is looked into and nothing stored.
+
+    Args:
+        config: how it is set up.
+        telemetry: where it logs and counts.
+        transport: reaches all upstreams in place of HTTP connections.
     """
     told = telemetry or Telemetry()
     pages = _Pages(config, told)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        upstreams = Upstreams(config)
+        upstreams = Upstreams(config, transport)
         journal = engine = None
         if config.mode != "off":
             journal = Journal.open(FilePath(config.journal) if config.journal else None)

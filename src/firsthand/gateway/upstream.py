@@ -39,9 +39,9 @@ class Answer:
 
 
 class Upstreams:
-    """One pool of connections for each upstream."""
+    """One pool of connections for each upstream; or one transport for all, to reach a server in this process."""
 
-    def __init__(self, config: GatewayConfig) -> None:
+    def __init__(self, config: GatewayConfig, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._timeout = {
             "connect": config.connect_timeout,
             "read": config.read_timeout,
@@ -49,8 +49,8 @@ class Upstreams:
             "pool": None,
         }
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_KEPT_OPEN)
-        self._transports = {
-            upstream.name: httpx2.AsyncHTTPTransport(limits=limits, proxy=_proxy(upstream))
+        self._transports: dict[str, httpx2.AsyncBaseTransport] = {
+            upstream.name: transport or httpx2.AsyncHTTPTransport(limits=limits, proxy=_proxy(upstream))
             for upstream in config.upstreams
         }
 

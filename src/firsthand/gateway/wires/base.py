@@ -77,10 +77,11 @@ class GatewayWire(Protocol):
         ...
 
 
-def bare_texts(parts: list[Any]) -> list[Any]:
+def bare_texts(parts: list[Any], *, named: bool = False) -> list[Any]:
     """The parts of a user's or a tool's content without reminders that clients glue to the newest message and take away again.
 
-    Where nothing else is left, the parts as they are: a message of reminders alone is told from another by what they say.
+    Where nothing else is left, the parts as they are: a message of reminders alone is told from another by what they say; unless it is
+    `named` by the call that it answers.
     """
     bare: list[Any] = []
     for part in parts:
@@ -90,13 +91,14 @@ def bare_texts(parts: list[Any]) -> list[Any]:
                 bare.append(part if text == part["text"] else {**part, "text": text})
         else:
             bare.append(part)
-    return bare or parts
+    return bare if named else bare or parts
 
 
 def _without_reminders(text: str) -> str:
-    while (ended := text.rstrip()).endswith(_CLOSE):
-        start = ended.rfind(_OPEN)
+    """The text without reminders at its end, and without the line ends that clients put between."""
+    while (text := text.rstrip()).endswith(_CLOSE):
+        start = text.rfind(_OPEN)
         if start < 0:
             break
-        text = ended[:start].rstrip()
+        text = text[:start]
     return text

@@ -35,7 +35,7 @@ class Chat:
             ids = tuple(str(call.get("id")) for call in calls)
             return Outline(role, ids, (), [parts, made, rest, message.get("function_call")])
         if role == "tool":
-            return Outline(role, (), (str(message.get("tool_call_id")),), bare_texts(parts))
+            return Outline(role, (), (str(message.get("tool_call_id")),), bare_texts(parts, named=True))
         return Outline(role, (), (), [bare_texts(parts), without(message, _SHOWN)])
 
     def is_head(self, message: Mapping[str, Any]) -> bool:

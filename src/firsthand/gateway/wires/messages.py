@@ -40,7 +40,7 @@ class Messages:
                 content.append([part.get("name"), part.get("input")])
             elif kind == "tool_result":
                 results.append(str(part.get("tool_use_id")))
-                content.append([part.get("is_error"), bare_texts(parts_of(part.get("content")))])
+                content.append([part.get("is_error"), bare_texts(parts_of(part.get("content")), named=True)])
             else:
                 content.append(part)
         if role == "user":

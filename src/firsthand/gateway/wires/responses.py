@@ -36,7 +36,7 @@ class Responses:
             return Outline(role, (), (), parts if role == "assistant" else bare_texts(parts))
         if isinstance(call_id, str) and kind.endswith("_output"):
             output = message.get("output")
-            return Outline("tool", (), (call_id,), bare_texts(parts_of(output)))
+            return Outline("tool", (), (call_id,), bare_texts(parts_of(output), named=True))
         if isinstance(call_id, str) and kind.endswith("_call"):
             rest = without(message, ("arguments", "input", "call_id"))
             asked = parsed(message.get("arguments", message.get("input")))
