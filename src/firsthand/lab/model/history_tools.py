@@ -180,3 +180,18 @@ class History:
             "next_offset": page.next_offset,
             "bytes": page.total,
         }
+
+    def text(self, entry: str, limit: int) -> str:
+        """The whole text of an entry, fetched in pages of so many bytes; not traced.
+
+        Raises:
+            EntryNotFoundError: the history has no such entry.
+        """
+        assert self._journal is not None
+        parts: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self._journal.get(entry, offset=offset, limit=limit)
+            parts.append(page.text)
+            offset = page.next_offset
+        return "".join(parts)

@@ -34,17 +34,17 @@ class RequestShape:
     """`session`: from the session's file; `captured`: as a client sent it."""
     left_out: tuple[str, ...] = ()
     """Tools that a chat request cannot offer, such as those that a provider runs itself, by name or type."""
+    among_messages: bool = False
+    """Whether the system prompt stands among the session's messages, where it stays."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The other fields that the client sent, for the record; none of them is sent."""
 
     @property
     def told(self) -> str:
         """What it holds, in a few words for a table."""
-        system = (
-            f"{len(self.system.encode('utf-8', 'surrogatepass')):,} bytes of system prompt"
-            if self.system
-            else "no system prompt"
-        )
+        system = "a system prompt among its messages" if self.among_messages else "no system prompt"
+        if self.system:
+            system = f"{len(self.system.encode('utf-8', 'surrogatepass')):,} bytes of system prompt"
         return f"{system}, {len(self.tools)} tools ({self.source})"
 
 
@@ -67,7 +67,9 @@ def shape_of(transcript: Transcript) -> RequestShape:
     A system prompt that stands among the messages stays there and is not repeated.
     """
     tools, left_out = chat_tools(transcript.tools or ())
-    return RequestShape(transcript.system or None, tools, "session", left_out)
+    path = transcript.path()
+    among = bool(path) and path[0].role in ("system", "developer")
+    return RequestShape(transcript.system or None, tools, "session", left_out, among_messages=among)
 
 
 def shape_of_body(body: Mapping[str, Any]) -> RequestShape:
@@ -84,7 +86,7 @@ def shape_of_body(body: Mapping[str, Any]) -> RequestShape:
     if not tools:
         raise ConfigError("the request offers no tools")
     settings = {name: value for name, value in body.items() if name not in _NO_SETTINGS}
-    return RequestShape(system, tools, "captured", left_out, settings)
+    return RequestShape(system, tools, "captured", left_out, settings=settings)
 
 
 def chat_tools(tools: Iterable[Any]) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
@@ -162,4 +164,4 @@ def read_shape(path: Path) -> RequestShape:
             f"{path} holds a system prompt of {found:,} bytes and {len(file.tools)} tools, and says {file.system_bytes:,} bytes; capture it again"
         )
     tools, _ = chat_tools(file.tools)
-    return RequestShape(file.system, tools, "captured", tuple(file.left_out), file.settings)
+    return RequestShape(file.system, tools, "captured", tuple(file.left_out), settings=file.settings)
