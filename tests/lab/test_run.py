@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from firsthand.cli.lab_run import register
 from firsthand.codec import encode
-from firsthand.errors import ConfigError
+from firsthand.errors import ConfigError, ProviderError
 from firsthand.formats import read_sessions
 from firsthand.formats.wire import wire_by_name
 from firsthand.lab.arms import Arm, size_of
@@ -20,10 +21,11 @@ from firsthand.lab.loaded import loaded
 from firsthand.lab.measuring import Bench, Task
 from firsthand.lab.results import Cache, Row, as_csv, scores
 from firsthand.lab.runner import Origin, Rival, Setup, run
-from firsthand.lab.summarisers import CAP, extract
+from firsthand.lab.summarisers import CAP, extract, label, summariser
 from firsthand.lab.survival import survive
 from firsthand.strategies import strategy_by_name
 from firsthand.testing.builders import call, filler, result, said, session, user
+from firsthand.testing.server import Failure, FakeServer, Reply
 from firsthand.tokens import EstimateCounter, O200kCounter
 
 STRATEGIES = ("futureos-deterministic", "opencode-v1")
@@ -144,6 +146,56 @@ def test_the_rivals_tail_stands_on_both_sides(file: Path) -> None:
     assert len(tail) > 1
     assert ours.entries[-len(tail) :] == theirs.entries[-len(tail) :] == tail
     assert size_of(ours.entries, at.counter) <= size_of(theirs.entries, at.counter)
+
+
+def test_a_model_behind_a_url_writes_the_summaries(file: Path) -> None:
+    said = "The retry limit of the sixth module is 666, in src/mod_6.py."
+    arms = ("pi", "opencode-v1", "codex-local", "futureos-deterministic")
+    with FakeServer(default=Reply(said)) as server:
+        rows = run(
+            [Origin(str(file))],
+            Setup(arms, exams=("recognition",), summarisers=(server.url, "none"), model="m", shares=(100,)),
+            Cache(None),
+            workers=1,
+        )
+        assert not server.problems
+        assert {request.json["model"] for request in server.requests} == {"m"}
+        assert len(server.requests) in (3, 4)  # Pi asks twice where it splits a turn
+    assert {(row.strategy, row.summariser) for row in rows} == {
+        ("futureos-deterministic", "-"),
+        *((name, by) for name in arms[:3] for by in (server.url, "none")),
+    }
+    assert {row.outcome for row in rows} == {"compacted"}
+    sizes = {(row.strategy, row.summariser): row.tokens for row in rows}
+    assert all(sizes[name, server.url] > sizes[name, "none"] for name in arms[:3])
+
+
+def test_a_model_that_refuses_is_in_no_table_and_one_that_is_not_there_ends_the_run(file: Path) -> None:
+    setup = Setup(("pi",), exams=("recognition",), model="m", shares=(100,))
+    with FakeServer(default=Failure("rate_limit")) as server:
+        rows = run([Origin(str(file))], replace(setup, summarisers=(server.url,)), Cache(None), workers=1)
+        gone = server.url
+    assert {row.outcome for row in rows} == {"no-summary"}
+    assert scores(rows, 1) == []
+    with pytest.raises(ProviderError):
+        run([Origin(str(file))], replace(setup, summarisers=(gone,)), Cache(None), workers=1)
+
+
+def test_addresses_in_rows_hold_no_secret() -> None:
+    assert label("http://me:secret@host:1/v1") == "http://host:1/v1"
+    assert label("extractive") == "extractive"
+    for name, model in (("sometimes", ""), ("http://host/v1", "")):
+        with pytest.raises(ConfigError):
+            summariser(name, EstimateCounter(), model=model)
+
+
+def test_deployed_compacts_only_where_the_trigger_fires(file: Path) -> None:
+    rows = measured(file, Cache(None), mode="deployed", window=32_000, exams=("recognition",), summarisers=("none",))
+    outcomes = {(row.strategy, row.boundary): (row.outcome, row.tokens, row.history) for row in rows}
+    assert {outcome for outcome, _, _ in outcomes.values()} == {"whole", "compacted"}
+    for outcome, tokens, history in outcomes.values():
+        assert (tokens == history) is (outcome == "whole")
+    assert {(one.exam, one.strategy) for one in scores(rows, 1)} == {("recognition", name) for name in STRATEGIES}
 
 
 def test_recall_is_asked_beside_and_only_adds(file: Path) -> None:

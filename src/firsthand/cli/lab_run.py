@@ -62,6 +62,7 @@ def run(
         str | None,
         typer.Option(help="none, extractive (a stand-in by rules) or a URL; several with commas; default both."),
     ] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model, where the summariser is a URL.")] = None,
     exams: Annotated[str | None, typer.Option(help="Exams, separated by commas; default all.")] = None,
     recall: Annotated[
         int | None,
@@ -96,7 +97,9 @@ def run(
 
     if synthetic == bool(files):
         raise ConfigError("name session files, or --synthetic, not both and not neither")
-    setup = _setup(synthetic, strategies, at, mode, window, target, counter, summariser, exams, recall, carry, seeds)
+    setup = _setup(
+        synthetic, strategies, at, mode, window, target, counter, summariser, model, exams, recall, carry, seeds
+    )
     origins = _origins(files or [])
     if survival is not None:
         _replayed(origins, setup, _windows(survival), csv_file, as_json)
@@ -128,6 +131,7 @@ def _setup(
     target: str | None,
     counter: str | None,
     summariser: str | None,
+    model: str | None,
     exams: str | None,
     recall: int | None,
     carry: bool | None,
@@ -136,7 +140,9 @@ def _setup(
     from ..lab.questions import EXAMS
     from ..lab.run_setup import Setup
     from ..lab.runner import default_strategies
+    from ..lab.summarisers import summariser as summariser_of
     from ..strategies import strategy_class
+    from ..tokens import EstimateCounter
 
     if mode not in ("forced", "deployed"):
         raise ConfigError(f"the mode is forced or deployed, not {mode!r}")
@@ -149,6 +155,9 @@ def _setup(
     sizes, rivals = _target(target)
     if counter not in (None, *COUNTERS):
         raise ConfigError(f"the counter of the budgets is {', '.join(COUNTERS)}, not {counter!r}")
+    by = tuple(_listed(summariser)) or ("none", "extractive")
+    for name in by:
+        summariser_of(name, EstimateCounter(), model=model or "")
     setup = Setup(
         strategies=names,
         shares=tuple(_percent(part) for part in _listed(at)),
@@ -156,7 +165,8 @@ def _setup(
         window=window or (1_000_000 if synthetic else 200_000),
         targets=sizes or (None,),
         rivals=rivals,
-        summarisers=tuple(_listed(summariser)) or ("none", "extractive"),
+        summarisers=by,
+        model=model or "",
         exams=asked,
         seeds=seeds,
         recall=recall,

@@ -162,6 +162,8 @@ def _print_notes(rows: Sequence[Row], setup: Setup, sessions: int, least: int) -
         typer.echo(f"Not in the tables: {whole:,} times a strategy left a history whole that it thought short enough.")
     if over := times("over"):
         typer.echo(f"Not in the tables: {over:,} times a strategy could not be brought down to the size asked for.")
+    if lacking := times("no-summary"):
+        typer.echo(f"Not in the tables: {lacking:,} times the model gave no summary that could be used.")
     recalled = [row for row in rows if row.recall is not None and row.exam == "cloze"]
     if false := sum(row.false_positives for row in rows) - sum(row.false_positives for row in recalled):
         typer.echo(f"Decoys shown: {false:,}; numbers that a strategy prints itself.")

@@ -12,7 +12,7 @@ from ..projection.repair import repair
 from ..strategies.contract import CompactionRequest, Decision, DueState, NeedsSummary, Plan, Refused, Strategy, Summary
 from ..tokens import Counter, total_cost
 from ..transcript import Entry, View
-from .summarisers import summariser
+from .summarisers import Summariser, summariser
 
 __all__ = ["Arm", "Projected", "run_arm", "size_of"]
 
@@ -39,7 +39,8 @@ class Projected:
     entries: tuple[Entry, ...]
     plan: Plan | None
     outcome: str
-    """`compacted`, `whole`, `refused`, `over` (it cannot be brought down to the size); `none` where the strategy does not apply."""
+    """`compacted`, `whole`, `refused`, `over` (it cannot be brought down to the size), `no-summary` (a model gave none that could be used);
+    `none` where the strategy does not apply."""
     milliseconds: float
     asked: bool
     """Whether it wanted a summary."""
@@ -58,6 +59,7 @@ def run_arm(
     *,
     tail: Sequence[Entry] = (),
     timed: bool = True,
+    summarise: Summariser | None = None,
 ) -> Projected:
     """One decision, carried out.
 
@@ -70,6 +72,7 @@ def run_arm(
         mode: `forced` compacts whatever the size; `deployed` asks the strategy whether a compaction is due.
         counter: counts the stand-in summariser's cap.
         tail: entries that stand behind the projection whatever the strategy decides.
+        summarise: writes the summaries; by default what the arm names.
         timed: also time the plan without stored features, where there are any.
     """
     before = repair(project(view, previous)).entries if previous is not None else view.entries
@@ -90,7 +93,7 @@ def run_arm(
         spent += time.perf_counter() - start
         if not isinstance(decision, NeedsSummary):
             break
-        answer = summariser(arm.summariser, counter)
+        answer = summarise or summariser(arm.summariser, counter)
         summaries = {**(summaries or {}), **{one.id: answer(one, view) for one in decision.requests}}
     cold = spent
     if timed and view.features:
@@ -99,10 +102,12 @@ def run_arm(
         strategy.plan(bare, budget, request, previous, summaries)
         cold = time.perf_counter() - start
     made = Projected((), previous, "refused", round(spent * 1_000, 1), summaries is not None, round(cold * 1_000, 1))
+    failed = any(summary.failure is not None for summary in (summaries or {}).values())
     if isinstance(decision, Plan):
-        return _with(made, repair((*project(view, decision), *tail)).entries, decision, "compacted")
+        outcome = "no-summary" if failed else "compacted"
+        return _with(made, repair((*project(view, decision), *tail)).entries, decision, outcome)
     if isinstance(decision, (Refused, NeedsSummary)):
-        return made
+        return _with(made, (), previous, "no-summary") if failed else made
     outcome = "none" if arm.strategy == "recorded" else "whole" if previous is None else "compacted"
     return _with(made, (*before, *tail), previous, outcome)
 

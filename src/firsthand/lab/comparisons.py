@@ -64,7 +64,7 @@ def comparisons(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Compa
 
 def _compared(rows: Sequence[Row], rivals: Sequence[Row], least: int) -> Comparison:
     places = {(row.session, row.position) for row in rows if counted(row)}
-    places &= {(row.session, row.position) for row in rivals if row.outcome != "whole"}
+    places &= {(row.session, row.position) for row in rivals if row.outcome not in ("whole", "no-summary")}
     ours = [row for row in rows if (row.session, row.position) in places]
     theirs = [row for row in rivals if (row.session, row.position) in places]
     mine, other = shares(ours, least), shares(theirs, least)

@@ -24,6 +24,7 @@ from .questions import READER, Measured, Questions, ask, ask_with_recall, questi
 from .results import Row
 from .run_setup import Rival, Setup
 from .strangers import Strangers
+from .summarisers import Summariser, label, summariser
 
 __all__ = ["CONTINUATION_SHARE", "Bench", "Job", "Task", "boundaries_of", "measured"]
 
@@ -93,6 +94,7 @@ class Bench:
         self.position = task.boundary.position
         self._made: dict[tuple[Arm, int], Projected | None] = {}
         self._asked: Questions | None = None
+        self._summarisers: dict[str, Summariser] = {}
 
     @property
     def asked(self) -> Questions:
@@ -179,7 +181,17 @@ class Bench:
         self, arm: Arm, strategy: Strategy, view: View, previous: Plan | None, counter: str, tail: Sequence[Entry] = ()
     ) -> Projected:
         budget = self._budget(counter, remembering=False)
-        return run_arm(arm, strategy, view, budget, previous, self.setup.mode, self.loaded.counter, tail=tail)
+        return run_arm(
+            arm,
+            strategy,
+            view,
+            budget,
+            previous,
+            self.setup.mode,
+            self.loaded.counter,
+            tail=tail,
+            summarise=self._summariser(arm),
+        )
 
     def _fitted(
         self, arm: Arm, position: int, previous: Plan | None, room: int, tail: Sequence[Entry]
@@ -201,11 +213,20 @@ class Bench:
             sized = strategy.at_size(wish)
             assert sized is not None
             return run_arm(
-                arm, sized, view, budget, previous, self.setup.mode, self.loaded.remembering, tail=tail, timed=False
+                arm,
+                sized,
+                view,
+                budget,
+                previous,
+                self.setup.mode,
+                self.loaded.remembering,
+                tail=tail,
+                timed=False,
+                summarise=self._summariser(arm),
             )
 
         def size(made: Projected) -> int | None:
-            return None if made.outcome == "refused" else size_of(made.entries, self.loaded.remembering) - behind
+            return None if not made.entries else size_of(made.entries, self.loaded.remembering) - behind
 
         wish, made, fits = fitted(run, size, room)
         sized = strategy.at_size(wish)
@@ -213,7 +234,15 @@ class Bench:
         # Once more with nothing remembered, for the time.
         made = self._plain(arm, sized, view, previous, self.setup.sized_counter, tail)
         # A size that only a number asked for is a wish; what came out is measured beside it.
-        return made if fits or arm.tail not in ("free", "forced") else replace(made, outcome="over")
+        compared = arm.tail in ("free", "forced") and made.outcome != "no-summary"
+        return replace(made, outcome="over") if compared and not fits else made
+
+    def _summariser(self, arm: Arm) -> Summariser:
+        if arm.summariser not in self._summarisers:
+            self._summarisers[arm.summariser] = summariser(
+                arm.summariser, self.loaded.counter, model=self.setup.model, system=self.loaded.transcript.system
+            )
+        return self._summarisers[arm.summariser]
 
     def _previous(self, arm: Arm, position: int) -> Plan | None:
         """The arm's own plan of the position before, where it carries its state on."""
@@ -263,7 +292,7 @@ class Bench:
                 target=target,
                 rival=arm.rival,
                 tail=arm.tail,
-                summariser=arm.summariser if made.asked or _asks(arm.strategy) else "-",
+                summariser=label(arm.summariser) if made.asked or _asks(arm.strategy) else "-",
                 mode=self.setup.mode,
                 window=self.setup.window,
                 outcome=made.outcome,

@@ -39,7 +39,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     window: int
     outcome: str
     """`compacted`; `whole` when the strategy left the history as it is; `refused`, which is scored on an empty projection; `over` when it
-    could not be brought down to the size, so that it is in no comparison."""
+    could not be brought down to the size and `no-summary` when a model gave none that could be used: neither is in any score."""
     exam: str
     reader: str
     recall: int | None = None
@@ -150,8 +150,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def counted(row: Row) -> bool:
-    """Whether a row is a measurement: not where a forced run left the history whole, nor where a size could not be held."""
-    return row.outcome != "over" and not (row.outcome == "whole" and row.mode == "forced")
+    """Whether a row is a measurement: not where a forced run left the history whole, a size could not be held or a model gave no summary."""
+    return row.outcome not in ("over", "no-summary") and not (row.outcome == "whole" and row.mode == "forced")
 
 
 def scores(rows: Sequence[Row], least: int = LEAST_QUESTIONS) -> list[Score]:

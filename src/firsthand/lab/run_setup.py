@@ -45,6 +45,8 @@ class Setup:
     rivals: tuple[Rival, ...] = ()
     """Strategies whose measured sizes are the others' targets at each boundary, each free and with the rival's tail forced."""
     summarisers: tuple[str, ...] = ("none", "extractive")
+    model: str = ""
+    """The model's name, where a summariser is the URL of an endpoint."""
     exams: tuple[str, ...] = EXAMS
     seeds: int = SEEDS
     recall: int | None = None

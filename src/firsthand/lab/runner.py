@@ -107,7 +107,7 @@ def _key(digest: str, boundary: Boundary, job: Job, exams: Sequence[str], setup:
     parts = [
         _code(*names), digest, boundary.position, boundary.stage, job.strategy, made.version, made.options(), exams, setup.mode, setup.window,
         setup.output_ceiling, setup.profile, setup.counter, setup.sized_counter, setup.targets if job.rival is None else None, against,
-        setup.summarisers, setup.seeds, setup.recall, setup.carry, setup.shares if setup.carry or setup.mode == "deployed" else None,
+        setup.summarisers, setup.model, setup.seeds, setup.recall, setup.carry, setup.shares if setup.carry or setup.mode == "deployed" else None,
     ]  # fmt: skip
     return blake2b(compact_json(parts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
@@ -136,6 +136,7 @@ def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
                 window,
                 O200kCounter(),
                 summariser=setup.summarisers[-1],
+                model=setup.model,
                 seeds=setup.seeds,
             )
     return rows

@@ -11,10 +11,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..codec import encode
+from ..errors import ConfigError, ProviderError
 from ..projection.plan import Plan
 from ..projection.render import project
+from ..projection.repair import repair
 from ..strategies.contract import Summary, SummaryRequest
 from ..summary.request import summary_body
 from ..summary.validation import accepted
@@ -22,7 +26,10 @@ from ..tokens import Counter
 from ..transcript import View, typed_text
 from .values import literal, reading
 
-__all__ = ["CAP", "NO_SUMMARY", "Summariser", "extract", "summariser"]
+if TYPE_CHECKING:
+    from ..summary.model import HttpModel
+
+__all__ = ["CAP", "NO_SUMMARY", "Summariser", "extract", "http_model", "is_model", "label", "summariser"]
 
 CAP = 2_000
 """Tokens of the longest summary of the stand-in, whatever a strategy would allow."""
@@ -32,21 +39,38 @@ NO_SUMMARY = "(no summary)"
 
 Summariser: TypeAlias = Callable[[SummaryRequest, View], Summary]
 
+_GIVE_UP = (None, 401, 403, 404)
+"""Refusals of an endpoint that have nothing to do with the request: not reached, no such key, no such model."""
+
 # Anything with a digit, punctuation or a capital inside. Kept apart from the exam's patterns: a summary must not be written by the examiner.
 _TERM = re.compile(r"[^\s\"'`,;()\[\]{}<>|=]{3,80}")
 _LINE_CHARACTERS = 240
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 
 
-def summariser(name: str, counter: Counter, *, model: str = "") -> Summariser:
+def is_model(name: str) -> bool:
+    """Whether a summariser's name is the address of a model."""
+    return name.startswith(("http://", "https://"))
+
+
+def label(name: str) -> str:
+    """The name for tables and rows: an address without what a person may have put before its host."""
+    scheme, _, rest = name.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if is_model(name) else name
+
+
+def summariser(name: str, counter: Counter, *, model: str = "", system: str | None = None) -> Summariser:
     """The summariser that a user named.
 
     Args:
         name: `none`, `extractive`, or the base URL of an OpenAI-compatible endpoint.
         counter: counts the stand-in's cap, and a model's answer.
         model: the model's name at that endpoint; its key is taken from FIRSTHAND_MODEL_KEY.
+        system: the session's own system prompt, for requests in the session's own shape.
 
     Raises:
+        ConfigError: the name is none of these, or a model's name is wanted.
         MissingExtraError: a URL was given and the extra `http` is not installed.
     """
     if name == "none":
@@ -55,23 +79,48 @@ def summariser(name: str, counter: Counter, *, model: str = "") -> Summariser:
         return lambda request, view: Summary(
             extract(_messages(request, view), min(CAP, request.max_output), counter, _typed(view)) or NO_SUMMARY
         )
-    return _by_model(name, counter, model)
+    if not is_model(name):
+        raise ConfigError(f"a summariser is none, extractive or the URL of a model, not {name!r}")
+    if not model:
+        raise ConfigError(f"the endpoint {label(name)} needs the name of a model; give it with --model")
+    return _by_model(name, counter, model, system)
 
 
-def _by_model(url: str, counter: Counter, model: str) -> Summariser:
-    from ..errors import ProviderError
+def http_model(url: str, model: str) -> HttpModel:
+    """The endpoint at a URL; its key comes from the environment.
+
+    Raises:
+        MissingExtraError: the extra `http` is not installed.
+    """
     from ..summary.model import HttpModel
 
-    ask = HttpModel(url, model=model, key=os.environ.get("FIRSTHAND_MODEL_KEY"))
+    return HttpModel(url, model=model, key=os.environ.get("FIRSTHAND_MODEL_KEY"))
+
+
+def _by_model(url: str, counter: Counter, model: str, system: str | None) -> Summariser:
+    ask = http_model(url, model)
+    known: dict[bytes, Summary] = {}
 
     def answer(request: SummaryRequest, view: View) -> Summary:
-        body = summary_body(request, "openai-chat", project(view, _as_plan(request, view)), model=model or None)
-        try:
-            return accepted("openai-chat", ask(body), request, counter)
-        except ProviderError as error:
-            return Summary(failure=str(error))
+        shown = repair(project(view, _as_plan(request, view))).entries
+        body = summary_body(request, "openai-chat", shown, model=model, system=system)
+        key = blake2b(encode(body), digest_size=16).digest()
+        if key not in known:
+            # A size is looked for in several plans, most of which ask for the same summary.
+            known[key] = _answered(ask, body, request, counter)
+        return known[key]
 
     return answer
+
+
+def _answered(ask: HttpModel, body: dict[str, Any], request: SummaryRequest, counter: Counter) -> Summary:
+    try:
+        return accepted("openai-chat", ask(body), request, counter)
+    except ProviderError as error:
+        if error.status in _GIVE_UP:
+            # Every other request would fail in the same way, and a table of failures says nothing about a strategy.
+            raise
+        return Summary(failure=str(error))
 
 
 def _messages(request: SummaryRequest, view: View) -> list[str]:

@@ -24,7 +24,7 @@ from .arms import size_of
 from .boundaries import Boundary
 from .questions import READER, ask, questions
 from .results import Row
-from .summarisers import CAP, extract
+from .summarisers import CAP, extract, http_model, is_model, label
 from .values import literal, reading
 
 __all__ = ["AFTER", "WINDOWS", "survive"]
@@ -44,6 +44,7 @@ def survive(
     counter: Counter,
     *,
     summariser: str = "none",
+    model: str = "",
     after: Sequence[int] = AFTER,
     seeds: int = 1,
 ) -> Iterator[Row]:
@@ -54,7 +55,8 @@ def survive(
         strategy: decides, and says when.
         window: of the session, in tokens.
         counter: measures sizes.
-        summariser: `none`, so that a strategy that needs a summary falls back on rules, or `extractive`.
+        summariser: `none`, so that a strategy that needs a summary falls back on rules, `extractive`, or the URL of an endpoint.
+        model: the model's name there.
         after: the compactions after which exams are taken.
         seeds: draws.
     """
@@ -62,7 +64,7 @@ def survive(
     costs = [entry_cost(entry, counter) for entry in entries]
     whole = "\n".join(reading(entries))
     calls: list[int] = []
-    asks = _summariser(counter, calls) if summariser == "extractive" else None
+    asks = _summariser(counter, calls, summariser, model)
     made = 0
     with TemporaryDirectory(prefix="firsthand-lab-") as folder, Journal.open(Path(folder) / "replay.db") as journal:
         session = Session.open(
@@ -99,7 +101,7 @@ def survive(
                                 position=position,
                                 strategy=strategy.name,
                                 target=None,
-                                summariser=summariser if calls else "-",
+                                summariser=label(summariser) if calls else "-",
                                 mode="replay",
                                 window=window,
                                 outcome="compacted" if outcome.kind == "applied" else "fallback",
@@ -131,7 +133,18 @@ def _same(strategy: Strategy, session: Session, plan: Plan, budget: Any) -> bool
     return (once.cutoff, once.items) == (plan.cutoff, plan.items) if isinstance(once, Plan) else None
 
 
-def _summariser(counter: Counter, calls: list[int]) -> Any:
+def _summariser(counter: Counter, calls: list[int], name: str, model: str) -> Any:
+    if name == "none":
+        return None
+    if is_model(name):
+        ask = http_model(name, model)
+
+        def asked(body: Mapping[str, Any]) -> dict[str, Any]:
+            calls.append(len(body["messages"]))
+            return ask(body)
+
+        return asked
+
     def answer(body: Mapping[str, Any]) -> dict[str, Any]:
         calls.append(len(body["messages"]))
         texts = [literal(_text(message)) for message in body["messages"]]
