@@ -164,18 +164,22 @@ def _ranked(segment: Segment, source: Source) -> Iterator[tuple[float, Line]]:
 
 
 def _weight(word: str, source: Source) -> float:
-    frequency = source.frequency(word)
-    if frequency >= COMMON or is_short(word):
-        # Nobody counts further.
-        frequency = max(COMMON, source.total // 8) if frequency >= COMMON else source.total // 8 + 1
+    if is_short(word):
+        frequency = source.total // 2 + 1
+    else:
+        frequency = source.frequency(word)
+        if frequency >= COMMON:
+            frequency = max(COMMON, source.total // 8)
     return math.log(1 + source.total / (frequency or 0.5))
 
 
 def _needed(words: Sequence[str], weights: dict[str, float], whole: float) -> list[str]:
-    """The fewest words, rarest first, one of which every line must hold that holds enough of the segment."""
+    """The fewest words, rarest first, one of which every line must hold that holds enough of the segment; short ones cannot be looked up."""
     room = (1 - LEAST_SHARE) * whole
     needed: list[str] = []
     for word in words:
+        if is_short(word):
+            continue
         needed.append(word)
         room -= weights[word]
         if room < 0:
