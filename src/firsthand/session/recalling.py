@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ..projection.boundaries import has_result
 from ..tokens import FRAMING
@@ -31,9 +31,10 @@ def recalled(state: SessionState, shown: Sequence[Entry], room: int) -> Steps[bo
     if most is None or frame.checkpoint is None or not frame.tail:
         return False
     newest = frame.tail[-1]
-    asking = list(_unanswered(frame.tail))
+    sent = {item.entry for item in frame.attachments if item.kind == "recall"}
+    asking = list(_unsent(frame.tail, sent))
     text = "\n".join(part for entry in asking for part in _asks(entry))
-    if not text or any(item.kind == "recall" and item.entry == newest.id for item in frame.attachments):
+    if not text:
         return False
     cutoff = frame.checkpoint.plan.cutoff
     most = min(most, room - FRAMING)
@@ -49,10 +50,10 @@ def recalled(state: SessionState, shown: Sequence[Entry], room: int) -> Steps[bo
     return block is not None
 
 
-def _unanswered(tail: Sequence[Entry]) -> Iterator[Entry]:
-    """The entries that the model has not seen yet: those behind its newest response."""
+def _unsent(tail: Sequence[Entry], sent: Collection[str]) -> Iterator[Entry]:
+    """The entries that the model has not seen yet: those behind its newest response, and behind what was looked up before."""
     first = len(tail)
-    while first and (tail[first - 1].role == "user" or has_result(tail[first - 1])):
+    while first and tail[first - 1].id not in sent and (tail[first - 1].role == "user" or has_result(tail[first - 1])):
         first -= 1
     return iter(tail[first:])
 
