@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from typer.testing import CliRunner
 
 from firsthand.budget import Budget, Occupancy
+from firsthand.cli.app import app
 from firsthand.journal import Journal
 from firsthand.session.session import AsyncSession, Session
 from firsthand.strategies import strategy_by_name
@@ -163,3 +165,18 @@ def test_a_plan_of_coverage_is_the_same_with_and_without_stored_rows(journal: Jo
     budget = Budget.of(32_000, counter=EstimateCounter())
     request = CompactionRequest(trigger="manual", phase="standalone")
     assert strategy.plan(view, budget, request) == strategy.plan(View(view.entries), budget, request)
+
+
+def test_an_import_stores_the_rows_of_the_default_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("firsthand.strategies.DEFAULT_STRATEGY", "coverage")
+    file = tmp_path / "messages.json"
+    file.write_text(
+        '[{"role": "user", "content": "Only port 8123 is free."}, {"role": "assistant", "content": "I see."}]'
+    )
+    command = ["import", str(file), "--journal", str(tmp_path / "j.db")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    with Journal.open(tmp_path / "j.db") as journal:
+        (only,) = journal.sessions()
+        extractor = strategy_by_name("coverage").extractor
+        assert extractor is not None
+        assert len(journal.features(only.id, extractor)) == 2

@@ -45,7 +45,10 @@ def import_files(
     """Take session files into the journal, whole. Importing again adds only what is new; files are never changed."""
     from ..formats import read_sessions
     from ..journal import Journal
+    from ..session.features import store_missing
+    from ..strategies import DEFAULT_STRATEGY, strategy_by_name
 
+    strategy = strategy_by_name(DEFAULT_STRATEGY)
     wanted = [*(files or ()), *((found.path for found in found_sessions()) if scan else ())]
     if not wanted:
         raise ConfigError("name session files, or give --scan" if not scan else "no agent keeps sessions in your home")
@@ -65,7 +68,10 @@ def import_files(
                     stderr(f"error: {path}: {error}")
                 continue
             for transcript in found:
-                row = _imported(transcript, store.import_transcript(transcript))
+                imported = store.import_transcript(transcript)
+                if imported.changed:
+                    store_missing(store, imported.session, strategy)
+                row = _imported(transcript, imported)
                 rows.append(row)
                 if as_json:
                     stdout_json(row)
