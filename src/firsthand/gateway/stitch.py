@@ -137,7 +137,11 @@ def _written(wire: str, run: Sequence[Entry]) -> Iterator[Piece]:
 
 
 def joined(wire: str, pieces: Iterable[Piece]) -> list[bytes]:
-    """The messages in an order of roles that the wire takes: only Anthropic's needs anything (GW-05, GW-06)."""
+    """The messages in an order of roles that the wire takes: only Anthropic's needs anything.
+
+    It begins with the user (GW-05), and neighbours of one role become one message, as the API would read them (GW-06); but what we render of
+    the assistant and what the client sent are kept apart, since thinking may only stand where it stood.
+    """
     pieces = list(pieces)
     if wire != "anthropic":
         return [piece.raw for piece in pieces]
@@ -146,20 +150,20 @@ def joined(wire: str, pieces: Iterable[Piece]) -> list[bytes]:
         role = "assistant" if piece.role == "assistant" else "user"
         piece = piece._replace(role=role)
         before = out[-1] if out else None
-        if role == "assistant" and (before is None or (before.role == role and (before.ours or piece.ours))):
+        if role == "assistant" and (before is None or (before.role == role and before.ours)):
             out.append(Piece(encode(_OPENING), "user", True))
-        elif before is not None and before.role == role and (before.ours or piece.ours):
-            out[-1] = Piece(_merged(before.raw, piece.raw), role, before.ours and piece.ours)
+        elif before is not None and before.role == role:
+            out[-1] = Piece(_merged(role, before.raw, piece.raw), role, before.ours and piece.ours)
             continue
         out.append(piece)
     return [piece.raw for piece in out]
 
 
-def _merged(first: bytes, second: bytes) -> bytes:
-    """Two messages of the user as one; results stand in front, everything else keeps its order and its bytes."""
+def _merged(role: str, first: bytes, second: bytes) -> bytes:
+    """Two messages of one role as one; results stand in front, everything else keeps its order and its bytes."""
     blocks = [*_blocks(first), *_blocks(second)]
     blocks.sort(key=lambda block: not _is_result(block))
-    return b'{"role":"user","content":[' + b",".join(blocks) + b"]}"
+    return b'{"role":"' + role.encode() + b'","content":[' + b",".join(blocks) + b"]}"
 
 
 def _blocks(raw: bytes) -> list[bytes]:
