@@ -9,12 +9,13 @@ import typer
 from real_sessions import shared
 from typer.testing import CliRunner
 
+from firsthand.budget import Budget
 from firsthand.cli.lab_run import register
 from firsthand.codec import encode
 from firsthand.errors import ConfigError, ProviderError
 from firsthand.formats import read_sessions
 from firsthand.formats.wire import wire_by_name
-from firsthand.lab.arms import Arm, size_of
+from firsthand.lab.arms import Arm, run_arm, size_of
 from firsthand.lab.boundaries import Boundary
 from firsthand.lab.comparisons import comparisons
 from firsthand.lab.loaded import loaded
@@ -283,6 +284,30 @@ def test_survival_compares_with_the_plan_made_at_once(file: Path) -> None:
     assert "compaction 2" in {row.boundary for row in rows}
     assert all(row.equal for row in rows)
     assert all(row.mode == "replay" for row in rows)
+
+
+def test_survival_of_the_beginning_and_of_what_was_chosen(file: Path) -> None:
+    (transcript,) = read_sessions(file)
+    rows = list(survive(transcript, strategy_by_name("coverage"), 16_000, EstimateCounter(), after=(1, 3)))
+    first = [row for row in rows if row.exam == "earliest" and row.boundary == "compaction 3"]
+    assert {row.source for row in first} >= {"user", "tool"}
+    assert all(row.hits == row.of for row in first if row.source == "user")
+    kept = [row for row in rows if row.exam == "lines-kept"]
+    assert [(row.boundary, row.source) for row in kept] == [("compaction 3", "plan")]
+    assert 0 < kept[0].hits <= kept[0].of
+
+
+def test_features_are_of_the_entries_that_may_be_seen_and_change_no_plan(file: Path) -> None:
+    strategy = strategy_by_name("coverage")
+    at = loaded(Origin(str(file)))
+    view = at.at(40, strategy)
+    assert view.features == {entry.id: strategy.features(entry) for entry in view.entries}
+    budget = Budget.of(16_000, counter=EstimateCounter())
+    made = run_arm(Arm("coverage"), strategy, view, budget, None, "forced", EstimateCounter())
+    bare = run_arm(Arm("coverage"), strategy, at.at(40), budget, None, "forced", EstimateCounter())
+    assert made.plan == bare.plan
+    assert made.cold > 0
+    assert bare.cold == bare.milliseconds
 
 
 @pytest.mark.slow

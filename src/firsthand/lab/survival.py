@@ -7,6 +7,7 @@ entry, the strategy's own trigger decides, and after the 1st, 5th and 20th compa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,20 +20,24 @@ from ..journal import Journal
 from ..session.session import Session
 from ..strategies.contract import CompactionRequest, Plan, Strategy
 from ..tokens import Counter, entry_cost
-from ..transcript import Transcript, View
+from ..transcript import Entry, Transcript, View
 from .arms import size_of
 from .boundaries import Boundary
-from .questions import READER, ask, questions
+from .questions import READER, Measured, ask, questions
 from .results import Row
+from .steadiness import Line, chosen_lines, stayed
 from .summarisers import CAP, extract, http_model, is_model, label
-from .values import literal, reading
+from .values import KINDS, homes, literal, reading, shows
 
-__all__ = ["AFTER", "WINDOWS", "survive"]
+__all__ = ["AFTER", "EARLIEST_SHARE", "WINDOWS", "survive"]
 
 AFTER = (1, 5, 20)
 """Compactions after which the exams are taken."""
 
 WINDOWS = (32_000, 128_000, 200_000)
+
+EARLIEST_SHARE = 5
+"""Percent of a session's tokens whose values are asked as `earliest`."""
 
 _EXAMS = ("recognition", "supported", "constraints")
 
@@ -65,6 +70,8 @@ def survive(
     whole = "\n".join(reading(entries))
     calls: list[int] = []
     asks = _summariser(counter, calls, summariser, model)
+    earliest = _Earliest(entries, costs)
+    steady = _Steady()
     made = 0
     with TemporaryDirectory(prefix="firsthand-lab-") as folder, Journal.open(Path(folder) / "replay.db") as journal:
         session = Session.open(
@@ -81,6 +88,8 @@ def survive(
                 outcome = prepared.outcome
                 if outcome is not None and outcome.checkpoint is not None and outcome.kind in ("applied", "fallback"):
                     made += 1
+                    view = session.journal.view(session.id)
+                    steady.add(view, outcome.checkpoint.plan)
                     if made in after:
                         asked = questions(
                             entries,
@@ -93,7 +102,8 @@ def survive(
                         )
                         size = size_of(prepared.entries, counter)
                         equal = _same(strategy, session, outcome.checkpoint.plan, prepared.budget)
-                        for one in ask(asked, prepared.entries, size):
+                        found = [*ask(asked, prepared.entries, size), *earliest(prepared.entries), *steady.measured()]
+                        for one in found:
                             yield Row(
                                 session=transcript.id,
                                 format=transcript.format,
@@ -121,6 +131,39 @@ def survive(
                     if made >= max(after):
                         return
             session.append([entry])
+
+
+class _Earliest:
+    """`earliest`: all values of the session's first tokens, asked as in `recognition`."""
+
+    def __init__(self, entries: Sequence[Entry], costs: Sequence[int]) -> None:
+        first = sum(passed * 100 <= sum(costs) * EARLIEST_SHARE for passed in accumulate(costs))
+        self._values = homes(entries[:first])
+
+    def __call__(self, shown: Sequence[Entry]) -> Iterator[Measured]:
+        text = "\n".join(reading(shown))
+        for source in KINDS:
+            asked = [value.text for value in self._values.values() if value.kind == source]
+            if asked:
+                yield Measured("earliest", source, sum(shows(text, value) for value in asked), len(asked), len(asked))
+
+
+class _Steady:
+    """`lines-kept`: of the lines that a checkpoint chose, how many the next one still shows; over all pairs so far."""
+
+    def __init__(self) -> None:
+        self._lines: frozenset[Line] = frozenset()
+        self._stayed = 0
+        self._chosen = 0
+
+    def add(self, view: View, plan: Plan) -> None:
+        self._stayed += stayed(self._lines, view, plan)
+        self._chosen += len(self._lines)
+        self._lines = chosen_lines(view, plan)
+
+    def measured(self) -> Iterator[Measured]:
+        if self._chosen:
+            yield Measured("lines-kept", "plan", self._stayed, self._chosen, len(self._lines))
 
 
 def _same(strategy: Strategy, session: Session, plan: Plan, budget: Any) -> bool | None:
