@@ -67,6 +67,9 @@ def ask(
     ] = "extractive",
     target: Annotated[int | None, typer.Option(min=1, help="Size of the projections, in tokens.")] = None,
     window: Annotated[int, typer.Option(min=1, help="Context window of the strategies' budgets.")] = 200_000,
+    exam_tail: Annotated[
+        int, typer.Option(min=0, help="Tokens of the newest entries whose values are not asked; 0 for short sessions.")
+    ] = 8_000,
     max_output: Annotated[int, typer.Option(min=16, help="Output cap of each answer.")] = 2_048,
     temperature: Annotated[str, typer.Option(help="A number, or `none` for endpoints that take none.")] = "0",
     price: PriceOption = None,
@@ -89,7 +92,19 @@ def ask(
     from ..lab.model.results import as_csv, rows_of
 
     plan = plan_of(
-        strategies, exams, at, values, replicates, way, shape, summariser, target, window, max_output, temperature
+        strategies,
+        exams,
+        at,
+        values,
+        replicates,
+        way,
+        shape,
+        summariser,
+        target,
+        window,
+        exam_tail,
+        max_output,
+        temperature,
     )
     endpoint, most = endpoint_of(reader, model, budget, price, prices, extra, timeout)
     sessions = sessions_of(files)
@@ -127,6 +142,7 @@ def plan_of(
     summariser: str,
     target: int | None,
     window: int,
+    exam_tail: int,
     max_output: int,
     temperature: str,
 ) -> Plan:
@@ -159,6 +175,7 @@ def plan_of(
         replicates=replicates,
         way="published" if way == "published" else "session",
         shape=None if shape is None else read_shape(shape),
+        exam_tail=exam_tail,
         window=window,
         max_output=max_output,
         temperature=_number(temperature),

@@ -58,6 +58,9 @@ def openbook(
     ] = "extractive",
     target: Annotated[int | None, typer.Option(min=1, help="Size of the projections, in tokens.")] = None,
     window: Annotated[int, typer.Option(min=1, help="Context window of the strategy's budget.")] = 200_000,
+    exam_tail: Annotated[
+        int, typer.Option(min=0, help="Tokens of the newest entries whose values are not asked; 0 for short sessions.")
+    ] = 8_000,
     max_output: Annotated[int, typer.Option(min=16, help="Output cap of each answer.")] = 2_048,
     temperature: Annotated[str, typer.Option(help="A number, or `none` for endpoints that take none.")] = "0",
     price: PriceOption = None,
@@ -80,7 +83,19 @@ def openbook(
         raise ConfigError(f"open book asks recognition or cloze, not {exam!r}")
     chosen = _rounds(rounds)
     plan = plan_of(
-        strategy, exam, at, values, replicates, "session", shape, summariser, target, window, max_output, temperature
+        strategy,
+        exam,
+        at,
+        values,
+        replicates,
+        "session",
+        shape,
+        summariser,
+        target,
+        window,
+        exam_tail,
+        max_output,
+        temperature,
     )
     endpoint, most = endpoint_of(reader, model, budget, price, prices, extra, timeout)
     sessions = sessions_of(files)

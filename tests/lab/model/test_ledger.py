@@ -105,6 +105,20 @@ def test_a_failed_call_is_reported_and_retried_only_on_request(tmp_path: Path) -
         assert [call.state for call in paid.calls()] == ["abandoned", "answered"]
 
 
+def test_a_retry_is_for_what_is_asked_again_and_once(tmp_path: Path) -> None:
+    fails = Settled(500, b"", None, "answered 500")
+    with ledger(tmp_path) as paid:
+        for identity in "ab":
+            paid.call(identity, b"x", WORST, lambda request: fails)
+    with ledger(tmp_path, retry=True) as paid:
+        paid.call("a", b"x", WORST, lambda request: fails)
+        with pytest.raises(UnresolvedCallError):
+            paid.call("a", b"x", WORST, lambda request: pytest.fail("a retry of a retry"))
+    with ledger(tmp_path) as paid, pytest.raises(UnresolvedCallError):
+        # Nobody asked for it while retries were allowed.
+        paid.call("b", b"x", WORST, lambda request: pytest.fail("retried by itself"))
+
+
 def test_a_retry_waits_for_no_other_run_that_has_the_file(tmp_path: Path) -> None:
     with (
         ledger(tmp_path),
@@ -217,6 +231,12 @@ def test_an_endpoint_that_is_not_there_costs_nothing_and_is_not_tried_again(tmp_
 
 def test_the_key_is_sent_and_written_nowhere(tmp_path: Path) -> None:
     asked(tmp_path, Reply("yes"), key="sk-secret-123")
+    assert b"sk-secret-123" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_a_key_that_an_endpoint_repeats_is_not_kept_either(tmp_path: Path) -> None:
+    made, _ = asked(tmp_path, Failure("auth", message="wrong key {key}"), key="sk-secret-123")
+    assert b"wrong key [key]" in made.reply  # type: ignore[attr-defined]
     assert b"sk-secret-123" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 

@@ -84,6 +84,9 @@ class Endpoint:
             # It may have been answered and billed before the connection broke.
             return Settled(None, b"", None, f"no answer: {type(error).__name__}")
         raw = answer.content
+        if self.key:
+            # Some providers repeat the key that they refuse; it goes into no file.
+            raw = raw.replace(self.key.encode(), b"[key]")
         if answer.status_code >= 300:
             # Providers do not bill what they refuse; what broke on their side they may have.
             charged = 0 if 300 <= answer.status_code < 500 else None

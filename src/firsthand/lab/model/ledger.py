@@ -164,7 +164,8 @@ class Ledger:
         path: the file; made when it is not there.
         currency: of the budget and of all amounts; a file keeps its first one.
         budget: the most that all calls in the file may cost together, in picos.
-        retry: allow one more try of each call that failed or whose reply is not known. Needs the file for itself at that moment.
+        retry: allow one more try of each call of earlier runs that failed or whose reply is not known, when it is asked again. Needs the file
+            for itself at that moment.
 
     Raises:
         LedgerError: on entering: the file is no ledger, holds another currency, or `retry` is asked while another process uses it.
@@ -175,6 +176,8 @@ class Ledger:
         self.currency = currency
         self.budget = budget
         self._retry = retry
+        self._past = 0
+        """Number of the last call that may be tried once more."""
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
@@ -275,7 +278,9 @@ class Ledger:
                 found = Call(*row)
                 if found.state == "answered":
                     return found
-                raise UnresolvedCallError(identity, found.state, found.reason)
+                if found.number > self._past:
+                    raise UnresolvedCallError(identity, found.state, found.reason)
+                connection.execute("UPDATE call SET state = 'abandoned' WHERE number = ?", (found.number,))
             (spent,) = connection.execute("SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM call").fetchone()
             if spent + worst > self.budget:
                 raise BudgetSpentError(spent, worst, self.budget, self.currency)
@@ -294,7 +299,8 @@ class Ledger:
                     connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", (name, value))
                 meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
                 if self._retry:
-                    connection.execute("UPDATE call SET state = 'abandoned' WHERE state IN ('reserved', 'failed')")
+                    # Nobody else has the file now, so whatever is unresolved up to here belongs to no running process.
+                    (self._past,) = connection.execute("SELECT coalesce(max(number), 0) FROM call").fetchone()
         except sqlite3.DatabaseError as error:
             raise LedgerError(f"{self.path} cannot be used as a ledger: {error}; name another file") from error
         if meta["version"] != _VERSION:

@@ -15,7 +15,7 @@ from ...projection.repair import repair
 from ...tokens import Counter, O200kCounter, counter_for_model, entry_cost
 from ...transcript import Entry, Transcript, View
 from ..arms import Arm, Projected, size_of
-from ..boundaries import Boundary, boundaries
+from ..boundaries import EXAM_TAIL, Boundary, boundaries, exam_tail
 from ..exams.cloze import question as masked
 from ..exams.published import rendered
 from ..questions import questions
@@ -49,6 +49,8 @@ class Plan:
     way: Way = "session"
     shape: RequestShape | None = None
     """A captured shape for all sessions; None for each session's own."""
+    exam_tail: int = EXAM_TAIL
+    """Tokens of the newest entries whose values are not asked; 0 asks all, for sessions that are shorter than the usual tail."""
     window: int = 200_000
     max_output: int = 2_048
     temperature: float | None = 0.0
@@ -115,6 +117,7 @@ def places(
                 exams=("recognition", *plan.exams),
                 seeds=1,
                 occurs=one.occurs,
+                tail=exam_tail(one.view.entries, boundary.position, counter, plan.exam_tail),
             )
             shape = plan.shape or shape_of(one.session)
             before = zip(one.view.entries[: boundary.position], one.costs, strict=False)
