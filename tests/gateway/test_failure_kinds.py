@@ -395,7 +395,7 @@ def test_gw_18_identical_openings_are_two_sessions(tmp_path: Path, wire: str, he
         opening = [user(wire, "hello, the same for both")]
         # Weak ids are the same in both, as small servers count them.
         lines = [
-            [m for n in range(14) for m in step(wire, f"call_{n}", f"{mark} line\n" * 500) ] for mark in ("ALICE", "BOB")
+            [m for n in range(14) for m in step(wire, f"call_{n}", f"{mark} line\n" * 500)] for mark in ("ALICE", "BOB")
         ]
         sessions: list[set[str]] = [set(), set()]
         for cut in range(2, 29, 2):

@@ -146,13 +146,14 @@ class Engine:
         if found.kind != "overflow":
             return None
         window = self.windows.of(context.arrived.upstream.name, context.request.model, context.path)
-        limit = found.limit
-        if limit and (window.tokens is None or limit < window.tokens):
-            self._learn(context, limit)
-            window = Window(limit, "learned")
-        elif window.tokens is None:
-            # Nobody names a size, but this one is too much.
-            window = Window(max(1, self._occupancy(context, context.front).tokens), "learned")
+        used = self._occupancy(context, context.front).tokens
+        if found.limit and (window.tokens is None or found.limit < window.tokens):
+            self._learn(context, found.limit)
+            window = Window(found.limit, "learned")
+        elif not found.limit and (window.tokens is None or used < window.tokens * 3 // 4):
+            # The provider names no size, and by what is known of its window this request should have fitted: so less is known than thought.
+            window = Window(max(1, used * 3 // 4), "learned")
+            context.path.learned[learned_name(context.request.model)] = window.tokens or 1
         again = await self._compacted(context, window, "provider_context_limit")
         if again is None or again.body == prepared.body:
             return None
