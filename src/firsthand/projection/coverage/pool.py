@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
+from operator import ne
 
 from ..features.rows import Row, block_of, source_of_place
 from ..features.units import Source
@@ -37,6 +39,8 @@ class Pool:
     sizes: array[int] = field(default_factory=lambda: array("I"))
     terms: array[int] = field(default_factory=lambda: array("I"))
     offsets: list[int] = field(default_factory=lambda: [0])
+    blocks: array[int] = field(default_factory=lambda: array("I"))
+    """Running number of each unit's block."""
     firsts: list[int] = field(default_factory=lambda: [0])
     """Units of entry `e` are those from `firsts[e]` to `firsts[e + 1]`."""
 
@@ -55,6 +59,7 @@ class Pool:
             counts.extend(row.counts)
             pool.firsts.append(len(pool.places))
         pool.offsets = list(accumulate(counts, initial=0))
+        pool.blocks.extend(accumulate(map(ne, zip(pool.entries, pool.places), chain([(0, 0)], zip(pool.entries, pool.places)))))
         return pool
 
     def __len__(self) -> int:
@@ -66,6 +71,11 @@ class Pool:
         return Unit(
             self.entries[number], block_of(place), source_of_place(place), self.starts[number], self.ends[number]
         )
+
+    def neighbours(self, number: int) -> range:
+        """The units of the same block."""
+        blocks = self.blocks
+        return range(bisect_left(blocks, blocks[number]), bisect_right(blocks, blocks[number]))
 
     def terms_of(self, number: int) -> array[int]:
         """The terms of one unit, each once."""

@@ -27,9 +27,9 @@ class Weighing:
 
     classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 10)
     """By `TermClass`."""
-    sources: tuple[int, ...] = (100, 120, 80, 23, 15, 30)
+    sources: tuple[int, ...] = (150, 200, 80, 23, 15, 30)
     """By `Source`; of several the best counts."""
-    oldest: int = 40
+    oldest: int = 55
     """What age leaves of a weight at least."""
     fading: int = 25
     """Share of the history's size after which the rest of a weight has fallen to its e-th part."""

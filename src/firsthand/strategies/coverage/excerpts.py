@@ -10,7 +10,7 @@ from ...projection.features.units import Source, readable
 from ...projection.plan import Excerpt, Span
 from ...transcript import Entry, ToolCall, ToolResult
 
-__all__ = ["Group", "grouped", "labels", "rendered", "short_ids"]
+__all__ = ["Group", "bridged", "grouped", "labels", "rendered", "short_ids"]
 
 GAP = "…"
 _LEAST_ID = 6
@@ -52,6 +52,18 @@ def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
         last = number
     if at is not None:
         out.append(Group(at.entry, at.block, at.source, tuple(spans), tuple(members)))
+    return out
+
+
+def bridged(pool: Pool, units: Iterable[int], most: int) -> list[int]:
+    """The units with those between two of them in one block that together are at most `most` pieces: less than a gap is worth to a reader."""
+    out: list[int] = []
+    for unit in sorted(units):
+        if out and unit - out[-1] > 1 and pool.blocks[out[-1]] == pool.blocks[unit]:
+            between = range(out[-1] + 1, unit)
+            if sum(pool.sizes[number] for number in between) <= most:
+                out.extend(between)
+        out.append(unit)
     return out
 
 
