@@ -23,7 +23,7 @@ CONVERSATIONS = {
     "anthropic": anthropic_conversations,
 }
 MODES = ("off", "shadow", "on")
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 THOROUGH = settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

@@ -22,7 +22,7 @@ Raw = dict[str, Any]
 WINDOW = 8_000
 # Shrinking a conversation takes minutes, and the first failing one can be read as it is.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
-SETTINGS = settings(max_examples=12, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=8, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 THOROUGH = settings(max_examples=1_000, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

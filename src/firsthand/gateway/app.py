@@ -54,6 +54,7 @@ def build_app(
             journal = Journal.open(FilePath(config.journal) if config.journal else None)
             engine = Engine(config, GatewayStore(journal, config.strategy), told.info)
         pages.opened(journal, engine)
+        app.state.engine = engine
         relay.append(Relay(config, engine, upstreams, told))
         forgetting = asyncio.ensure_future(pages.forget_old()) if journal and config.retention_days else None
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 __all__ = ["OURS", "RawHeaders", "by_name", "shown_keys", "to_client", "to_upstream"]
@@ -31,7 +31,14 @@ def by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def to_upstream(
-    headers: RawHeaders, *, host: str, length: int | None, wire: str | None, key: str | None, unpacked: bool
+    headers: RawHeaders,
+    *,
+    host: str,
+    length: int | None,
+    wire: str | None,
+    key: str | None,
+    unpacked: bool,
+    ours: Callable[[str], bool] = lambda key: False,
 ) -> list[tuple[bytes, bytes]]:
     """The headers of the request that is sent on.
 
@@ -42,6 +49,7 @@ def to_upstream(
         wire: which API is called; decides how a key of our own is sent.
         key: a key to send in place of the client's; None leaves the client's.
         unpacked: whether the body is sent without the content encoding that it came with.
+        ours: tells a key of the gateway's own, which goes no further.
     """
     dropped = _HOP | _MADE_ANEW | _named_by_connection(headers)
     if key is not None:
@@ -52,7 +60,9 @@ def to_upstream(
     sent += [
         (name, value)
         for name, value in headers
-        if name.lower() not in dropped and not name.lower().startswith(OURS.encode())
+        if name.lower() not in dropped
+        and not name.lower().startswith(OURS.encode())
+        and not (name.lower() in _CREDENTIALS and ours(_bare_key(value)))
     ]
     if key is not None:
         sent.append(
@@ -84,13 +94,14 @@ def to_client(headers: RawHeaders, ours: Mapping[str, str], *, length: int | Non
 
 def shown_keys(headers: Mapping[str, str]) -> list[str]:
     """Keys by which a client may be known to the gateway, its own header first."""
-    bearer = headers.get("authorization", "")
-    scheme, _, token = bearer.partition(" ")
-    return [
-        headers.get(f"{OURS}key", ""),
-        headers.get("x-api-key", ""),
-        token.strip() if scheme.lower() == "bearer" else "",
-    ]
+    bearer = headers.get("authorization", "").encode("latin-1", "replace")
+    return [headers.get(f"{OURS}key", ""), headers.get("x-api-key", ""), _bare_key(bearer)]
+
+
+def _bare_key(value: bytes) -> str:
+    """The key in the value of a header, with or without a scheme before it."""
+    scheme, _, token = value.decode("latin-1").strip().rpartition(" ")
+    return token.strip() if scheme.strip().lower() in ("", "bearer") else ""
 
 
 def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:

@@ -351,7 +351,11 @@ class Relay:
             wire=wire,
             key=exchange.upstream.key,
             unpacked=unpacked_body,
+            ours=self._is_ours,
         )
+
+    def _is_ours(self, key: str) -> bool:
+        return bool(self.config.keys) and self.config.tenant([key]) is not None
 
     def _mode(self, named: Mapping[str, str]) -> Mode:
         asked = named.get(f"{OURS}mode", "")
@@ -382,7 +386,7 @@ class Relay:
 
     def _failed(self, where: str, error: Exception) -> None:
         self.telemetry.errors.labels(where).inc()
-        self.telemetry.error("gateway failed; the request goes through as it came", where=where, exc_info=error)
+        self.telemetry.failed("gateway failed; the request goes through as it came", where, error)
 
     def _broke(self, error: Exception) -> None:
         self.telemetry.upstream_errors.labels(type(error).__name__).inc()

@@ -21,7 +21,7 @@ _STATEFUL = ("previous_response_id", "conversation")
 
 
 class Unmanaged(Exception):  # noqa: N818 - no failure: the request goes through as it came
-    """A request that the gateway does not look into; the text says why."""
+    """A request that the gateway does not look into. The text says why and quotes nothing: it is logged."""
 
 
 class Facts(NamedTuple):
@@ -68,7 +68,7 @@ class GatewayRequest:
         try:
             return decode(span.of(self.raw))
         except (ValueError, RecursionError) as error:
-            raise Unmanaged(f"the field {name!r} cannot be read: {error}") from error
+            raise Unmanaged(f"its {name} cannot be read") from error
 
     def with_messages(self, messages: Sequence[bytes]) -> bytes:
         """The same body with other messages; all else is the bytes that came."""
@@ -94,7 +94,7 @@ def read_request(wire: GatewayWire, raw: bytes) -> GatewayRequest:
             raise Unmanaged(f"it has no list under {wire.messages!r}")
         messages = [Span(span.start + start, span.start + end) for start, end in items(span.of(raw))]
     except (ScanError, RecursionError) as error:
-        raise Unmanaged(f"the body cannot be taken apart: {error}") from error
+        raise Unmanaged("its body cannot be taken apart") from error
     request = GatewayRequest(wire, raw, found, messages, "", False, None)
     for name in _STATEFUL:
         if request.value(name) is not None:
@@ -120,12 +120,12 @@ def read_entry(wire: GatewayWire, raw: bytes) -> tuple[Mapping[str, Any], Entry]
     try:
         message = decode(raw)
         if not isinstance(message, dict):
-            raise Unmanaged(f"a message is a {type(message).__name__}")
+            raise Unmanaged("a message is no object")
         if message.get("role") == "function" or message.get("function_call"):
             raise Unmanaged("it has function messages of the old kind, which have no ids")
         (entry,) = wire_by_name(wire.name).read([message])
     except (ValueError, RecursionError, FormatError) as error:
-        raise Unmanaged(f"a message cannot be read: {error}") from error
+        raise Unmanaged("a message is not of this wire's shape") from error
     return message, entry
 
 
@@ -153,7 +153,7 @@ class KnownFacts:
             found.append(facts)
         if len(self._facts) > self._most:
             for old in list(self._facts)[: self._most // 2]:
-                del self._facts[old]
+                self._facts.pop(old, None)
         return found
 
     def unknown_bytes(self, request: GatewayRequest, counter: Counter) -> int:
@@ -173,7 +173,7 @@ def _facts(wire: GatewayWire, raw: bytes, exact: bytes, counter: Counter) -> Fac
         outline = wire.outline(message)
         keys = keys_of(outline)
     except (TypeError, AttributeError, RecursionError) as error:
-        raise Unmanaged(f"a message is of an unknown shape: {error}") from error
+        raise Unmanaged("a message is of an unknown shape") from error
     return Facts(
         exact,
         keys.key,

@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable, MutableMapping
 from typing import Any, TextIO
 
@@ -31,7 +32,6 @@ class Telemetry:
             processors=[
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.processors.format_exc_info,
                 _without_secrets,
                 structlog.processors.JSONRenderer(),
             ],
@@ -93,6 +93,12 @@ class Telemetry:
     def error(self, event: str, **fields: Any) -> None:
         """Something of ours that failed."""
         self._logger.error(event, **fields)
+
+    def failed(self, event: str, where: str, error: BaseException) -> None:
+        """The same with the error's type and the places that it came through; its text may quote what somebody said."""
+        frames = traceback.extract_tb(error.__traceback__)[-8:]
+        places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
+        self._logger.error(event, where=where, error=type(error).__name__, at=places)
 
     def debug(self, event: str, **fields: Any) -> None:
         """Something for whoever looks closely."""
