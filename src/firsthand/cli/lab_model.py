@@ -45,10 +45,15 @@ def register(lab_app: typer.Typer) -> None:
 
 
 def ask(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="Session files, or folders of them.")],
     reader: ReaderOption,
     model: ModelOption,
     budget: BudgetOption,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILES", help="Session files, or folders of them.")
+    ] = None,
+    synthetic: Annotated[
+        bool, typer.Option("--synthetic", help="Instead: the published experiment's chains, exam and way to ask.")
+    ] = False,
     strategies: Annotated[
         str, typer.Option(help="Names, separated by commas.")
     ] = "futureos-deterministic,codex-local,pi,opencode-v1",
@@ -91,6 +96,10 @@ def ask(
     from ..lab.model.reading import places, read
     from ..lab.model.results import as_csv, rows_of
 
+    if synthetic == bool(files):
+        raise ConfigError("name session files, or --synthetic, not both and not neither")
+    if synthetic:
+        way, exams = "published", "published"
     plan = plan_of(
         strategies,
         exams,
@@ -106,8 +115,10 @@ def ask(
         max_output,
         temperature,
     )
+    if synthetic:
+        plan = _published(plan)
     endpoint, most = endpoint_of(reader, model, budget, price, prices, extra, timeout)
-    sessions = sessions_of(files)
+    sessions = _chains() if synthetic else sessions_of(files or [])
     if dry_run:
         _estimate(list(places(sessions, _unsummarised(plan))), plan, endpoint)
         return
@@ -180,6 +191,19 @@ def plan_of(
         max_output=max_output,
         temperature=_number(temperature),
     )
+
+
+def _published(plan: Plan) -> Plan:
+    """The plan with the published experiment's window, ceiling and boundaries."""
+    from dataclasses import replace
+
+    return replace(plan, chains=True, window=1_000_000, output_ceiling=384_000, profile="futureos-e2")
+
+
+def _chains() -> list[Transcript]:
+    from ..samples import CHAINS, chain
+
+    return [chain(name) for name in CHAINS]
 
 
 def _number(text: str) -> float | None:

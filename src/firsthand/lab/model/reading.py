@@ -12,7 +12,8 @@ from ...budget import Budget
 from ...codec import compact_json
 from ...errors import ProviderError
 from ...projection.repair import repair
-from ...tokens import Counter, O200kCounter, counter_for_model, entry_cost
+from ...samples import RECORDS_PER_STAGE, SCORED_STAGES
+from ...tokens import Counter, EstimateCounter, O200kCounter, counter_for_model, entry_cost
 from ...transcript import Entry, Transcript, View
 from ..arms import Arm, Projected, size_of
 from ..boundaries import EXAM_TAIL, Boundary, boundaries, exam_tail
@@ -52,6 +53,11 @@ class Plan:
     exam_tail: int = EXAM_TAIL
     """Tokens of the newest entries whose values are not asked; 0 asks all, for sessions that are shorter than the usual tail."""
     window: int = 200_000
+    output_ceiling: int | None = None
+    """Of the strategies' budgets."""
+    profile: str = "product"
+    chains: bool = False
+    """The sessions are chains of the published experiment: cut at its records, counted as it counts."""
     max_output: int = 2_048
     temperature: float | None = 0.0
     seed: int = 0
@@ -107,8 +113,7 @@ def places(
         cloze = "cloze" in plan.exams
         strangers = _strangers(one, found) if cloze else []
         ambiguous = {line for line, times in one.gaps.items() if times > 1} if cloze else set()
-        recorded = any(arm.strategy == "recorded" for arm in plan.arms)
-        for boundary in boundaries(one.view, plan.shares, one.costs, recorded=recorded):
+        for boundary in _boundaries(one, plan):
             asked = questions(
                 one.view.entries,
                 boundary,
@@ -127,6 +132,14 @@ def places(
             )
             shown = tuple(_shown(one, boundary, plan, shape, counter, endpoint, ledger))
             yield Place(one.session, boundary, shape, put, shown, history)
+
+
+def _boundaries(one: _Session, plan: Plan) -> list[Boundary]:
+    if plan.chains:
+        ends = [(RECORDS_PER_STAGE * (stage + 1), stage) for stage in SCORED_STAGES]
+        return [Boundary(records, f"{records} records", "records", stage) for records, stage in ends]
+    recorded = any(arm.strategy == "recorded" for arm in plan.arms)
+    return boundaries(one.view, plan.shares, one.costs, recorded=recorded)
 
 
 class _Session:
@@ -174,9 +187,10 @@ def _shown(
     endpoint: Endpoint | None,
     ledger: Ledger | None,
 ) -> Iterator[tuple[Arm, Projected]]:
-    counted = counter_for_model(one.session.model)
+    counted: Counter = EstimateCounter() if plan.chains else counter_for_model(one.session.model)
     tools = counted.count(compact_json(list(shape.tools))) if shape.tools else 0
-    budget = Budget.of(plan.window, fixed=counted.count(shape.system or "") + tools, counter=counted)
+    fixed = counted.count(shape.system or "") + tools
+    budget = Budget.of(plan.window, plan.output_ceiling, fixed=fixed, counter=counted, profile=plan.profile)
     for arm in plan.arms:
         made = projected(
             arm,
