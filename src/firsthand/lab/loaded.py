@@ -33,7 +33,7 @@ class Origin:
 class RememberingCounter:
     """A counter that counts each long text once: a size is looked for in several plans of the same history."""
 
-    _LEAST = 64
+    _LEAST = 24
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
@@ -63,8 +63,9 @@ class Loaded:
     """A session with what every boundary needs of it."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.counter: Counter = O200kCounter()
-        self.remembering: Counter = RememberingCounter(self.counter)
+        self.exact: Counter = O200kCounter()
+        """Counts anew each time, as a plan whose time is taken must."""
+        self.counter: Counter = RememberingCounter(self.exact)
         self.transcript = transcript
         self.view = transcript.view()
         self.costs = [entry_cost(entry, self.counter) for entry in self.view.entries]
@@ -118,7 +119,7 @@ class Loaded:
         """
         used: Counter = {
             "estimate": EstimateCounter(),
-            "exact": self.remembering if remembering else self.counter,
+            "exact": self.counter if remembering else self.exact,
         }.get(counter) or counter_for_model(self.transcript.model)
         tokens = 0
         if fixed:

@@ -219,14 +219,14 @@ class Bench:
                 budget,
                 previous,
                 self.setup.mode,
-                self.loaded.remembering,
+                self.loaded.counter,
                 tail=tail,
                 timed=False,
                 summarise=self._summariser(arm),
             )
 
         def size(made: Projected) -> int | None:
-            return None if not made.entries else size_of(made.entries, self.loaded.remembering) - behind
+            return None if not made.entries else size_of(made.entries, self.loaded.counter) - behind
 
         wish, made, fits = fitted(run, size, room)
         sized = strategy.at_size(wish)
