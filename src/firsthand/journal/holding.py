@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import Connection, and_, or_
 from sqlalchemy.dialects import sqlite
 
 from ..codec import wire_safe
@@ -31,6 +33,8 @@ _SHORT = (
     "CROSS JOIN search_parts ON search_parts.part = found.doc CROSS JOIN entries ON entries.n = search_parts.entry "
     "WHERE ({}) ORDER BY entries.n DESC LIMIT ?"
 )
+_ROWS = "SELECT n, id, depth, payload, content_hash FROM entries WHERE n IN (SELECT value FROM json_each(?))"
+_CHUNK = 500
 _HIGHEST = "\U0010ffff"
 
 
@@ -56,21 +60,31 @@ class Path:
 
         Words of one or two characters are found in scripts without case only; for others the index has no answer that is worth its time.
         """
-        wanted = wire_safe(word.replace("\0", "\ufffd"))
+        wanted = _indexed(word)
         if len(wanted) >= 3:
             return self._found(_MATCH, all_trigrams(wanted), MOST_KEYS)
         if wanted and not wanted.isascii() and all(map(is_looked_up, wanted)):
             return self._found(_SHORT, wanted, wanted + 2 * _HIGHEST, _MOST_PARTS, MOST_KEYS)
         return []
 
-    def entry(self, key: int) -> tuple[Entry, int] | None:
-        """An entry and its position on the path; None for one that is damaged."""
-        columns = (entries.c.id, entries.c.depth, entries.c.payload, entries.c.content_hash)
-        row = self._connection.execute(select(*columns).where(entries.c.n == key)).one()
-        try:
-            return entry_from(row.id, row.payload, row.content_hash), int(row.depth)
-        except JournalDamagedError:
-            return None
+    def holding_all(self, words: Iterable[str]) -> list[int]:
+        """The keys of entries that hold all of these words near each other, as `holding` finds them; words under three characters do not count."""
+        expressions = [all_trigrams(wanted) for word in words if len(wanted := _indexed(word)) >= 3]
+        return self._found(_MATCH, " AND ".join(expressions), MOST_KEYS) if expressions else []
+
+    def read(self, keys: Sequence[int]) -> dict[int, tuple[Entry, int]]:
+        """The entries with these keys and their positions on the path; damaged ones are left out."""
+        found: dict[int, tuple[Entry, int]] = {}
+        for start in range(0, len(keys), _CHUNK):
+            listed = "[" + ",".join(map(str, keys[start : start + _CHUNK])) + "]"
+            for key, entry_id, depth, payload, expected in self._connection.exec_driver_sql(_ROWS, (listed,)):
+                with suppress(JournalDamagedError):
+                    found[key] = (entry_from(entry_id, payload, expected), depth)
+        return found
 
     def _found(self, statement: str, *values: Any) -> list[int]:
         return list(self._connection.exec_driver_sql(statement.format(self._on_path), values).scalars())
+
+
+def _indexed(word: str) -> str:
+    return wire_safe(word.replace("\0", "\ufffd"))

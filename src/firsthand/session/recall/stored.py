@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...journal import Journal
-from ...journal.holding import Path
+from ...journal.holding import MOST_KEYS, Path
 from ...tokens import Counter
 from ...transcript import Entry
 from .block import block_of
-from .lines import Line, Readable
+from .lines import Line, Place, Readable
 from .ranking import wanted_lines
 from .shown import Shown
 
@@ -55,36 +55,41 @@ class _Stored:
         self._path = path
         self._shown = shown
         self._keys: dict[str, list[int]] = {}
-        self._read: dict[int, Readable | None] = {}
-        self._held: dict[str, list[Line]] = {}
+        self._read: dict[int, Readable] = {}
+        self._held: dict[tuple[int, str], list[Line]] = {}
 
     def frequency(self, word: str) -> int:
         found = len(self._holding(word))
         # The index finds parts of longer words as well; of a rare word it is worth looking which are whole.
-        return found if found > MOST_ENTRIES else len({line.order for line in self._all_lines(word)})
+        return found if found > MOST_ENTRIES else len({line.order for line in self._in(self._holding(word), word)})
 
     def lines(self, words: Sequence[str]) -> Iterable[Line]:
-        found = {(line.order, line.place): line for word in words for line in self._lines(word)}
-        return [found[at] for at in sorted(found, key=lambda at: (-at[0], at[1]))]
+        found: dict[tuple[int, Place], Line] = {}
+        for word in words:
+            keys = self._holding(word)
+            if len(keys) > MOST_ENTRIES and len(words) > 1:
+                # Of a common word those entries are read first that hold the others too, and of the commonest no others.
+                both = self._path.holding_all(words)
+                keys = both if len(keys) >= MOST_KEYS else list(dict.fromkeys((*both, *keys)))
+            found |= {(line.order, line.place): line for line in self._in(keys[:MOST_ENTRIES], word)}
+        return [line for _, line in sorted(found.items(), key=_newest_first) if not self._shown.has_line(line.text)]
 
-    def _lines(self, word: str) -> list[Line]:
-        return [line for line in self._all_lines(word) if not self._shown.has_line(line.text)]
-
-    def _all_lines(self, word: str) -> list[Line]:
-        if word not in self._held:
-            readable = [self._readable(key) for key in self._holding(word)[:MOST_ENTRIES]]
-            self._held[word] = [line for one in readable if one is not None for line in one.holding(word)]
-        return self._held[word]
-
-    def _readable(self, key: int) -> Readable | None:
-        if key not in self._read:
-            if len(self._read) >= MOST_READ:
-                return None
-            found = self._path.entry(key)
-            self._read[key] = None if found is None else Readable(*found)
-        return self._read[key]
+    def _in(self, keys: Sequence[int], word: str) -> Iterator[Line]:
+        missing = [key for key in keys if key not in self._read][: MOST_READ - len(self._read)]
+        if missing:
+            self._read |= {key: Readable(*found) for key, found in self._path.read(missing).items()}
+        for key in keys:
+            if key in self._read:
+                if (key, word) not in self._held:
+                    self._held[key, word] = list(self._read[key].holding(word))
+                yield from self._held[key, word]
 
     def _holding(self, word: str) -> list[int]:
         if word not in self._keys:
             self._keys[word] = self._path.holding(word)
         return self._keys[word]
+
+
+def _newest_first(item: tuple[tuple[int, Place], Line]) -> tuple[int, Place]:
+    (order, place), _ = item
+    return -order, place

@@ -11,6 +11,7 @@ _WIDE = (
     "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 )
 _WORD = re.compile(rf"[{_WIDE}]+|[^\W_{_WIDE}]+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _IS_WIDE = re.compile(f"[{_WIDE}]")
 # An escape that JSON left in a text glues its letter to the word behind it.
 _ESCAPE = re.compile(r"\\+[nrt\"](?=[^\W_]|\s|\\|$)")
@@ -29,8 +30,12 @@ def words_of(text: str) -> list[str]:
     """The words of a text in order, lower case; parts of names and paths are words of their own, stop words are left out."""
     if "\\" in text:
         text = _ESCAPE.sub(" ", text)
+    text = text.lower()
+    if text.isascii():
+        runs = _ASCII_WORD.findall(text)
+        return [run[:_LONGEST] for run in runs if run not in _STOP and (len(run) > 1 or run.isdigit())]
     found: list[str] = []
-    for run in _WORD.findall(text.lower()):
+    for run in _WORD.findall(text):
         if _IS_WIDE.match(run):
             found += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
         elif run not in _STOP and (len(run) > 1 or run.isdigit()):
