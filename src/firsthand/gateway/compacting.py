@@ -13,6 +13,7 @@ from ..session.effects import Summariser, run
 from ..session.frame import front_of
 from ..strategies.contract import CompactionRequest, DueState, Strategy
 from ..strategies.futureos.strategies import FutureosDeterministic
+from ..tokens import Counter
 from .paths import Front, Path
 from .stitch import rendered
 from .store import GatewayStore
@@ -29,6 +30,8 @@ class Wanted:
     """The first messages of the path, which the request shows."""
     front: Front | None
     budget: Budget
+    counter: Counter
+    """The model's own, without what the budget's is corrected by."""
     used: Occupancy
     trigger: Trigger
     phase: Phase
@@ -104,6 +107,6 @@ class Compactor:
         covered = path.entries.index(checkpoint.plan.cutoff) + 1
         stored = self._store.rendered(checkpoint)
         if stored is None:
-            stored = rendered(path.wire, entries, wanted.budget.counter)
+            stored = rendered(path.wire, entries, wanted.counter)
             self._store.keep_rendered(path.session, checkpoint, *stored)
         return Compacted(Front(checkpoint, covered, *stored), outcome)

@@ -4,86 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any
 
-from ..budget import Budget, Occupancy
-from ..errors import ConfigError
+from ..budget import Occupancy
 from ..projection.plan import Trigger
 from ..session.overflow.classifying import classify, silent_truncation
 from ..session.requests import Attachment
 from ..session.store import SessionStore
-from ..tokens import Counter, counter_for_model
+from ..tokens import counter_for_model
 from ..transcript import Usage
+from .calibration import Calibration
 from .compacting import Compactor, Wanted, due
-from .config import GatewayConfig, Mode, Upstream
+from .config import GatewayConfig
+from .context import Arrived, Context, Decision, Prepared, budget_of, phase_of, shared_with_summary
 from .paths import Anchor, Front, Match, Path, Paths, Tenant, root_of
 from .recognise import client_compaction, session_key, without_thinking
 from .recorder import Recorder
-from .request import Facts, GatewayRequest, KnownFacts, Unmanaged, read_request
+from .request import KnownFacts, Unmanaged, read_request
 from .stitch import joined, tail_pieces
 from .store import GatewayStore, Recording
-from .windows import UNKNOWN, Window, Windows, learned_name
-from .wires.base import GatewayWire
+from .windows import Window, Windows, learned_name
 
-__all__ = ["Arrived", "Decision", "Engine", "Prepared"]
-
-Decision: TypeAlias = Literal["passed", "forwarded", "projected", "compacted"]
-"""`passed`: not looked into. `forwarded`: looked into and sent as it came. `projected`: with a checkpoint that was there. `compacted`: with one
-that was made for this request."""
+__all__ = ["Engine"]
 
 _IN_THREAD_FROM = 64 * 1024
-
-
-@dataclass(frozen=True)
-class Arrived:
-    """A request for a model, as it came in."""
-
-    wire: GatewayWire
-    body: bytes
-    headers: Mapping[str, str]
-    """By lower-case name."""
-    tenant: str
-    upstream: Upstream
-    mode: Mode
-    counting: bool = False
-    """It only asks for a count of tokens: nothing is recorded and nothing compacted."""
-    summarise: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
-    """Asks the upstream for a summary with this request's credentials, where that is allowed."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What to send, and why."""
-
-    body: bytes
-    decision: Decision
-    reason: str = ""
-    tokens_before: int | None = None
-    """What the request would have taken as it came."""
-    tokens_after: int | None = None
-    """What it takes now."""
-    window: Window = UNKNOWN
-    context: Context | None = field(default=None, repr=False)
-    """What is needed to learn from the answer; None for a request that was not looked into."""
-    retried: bool = False
-
-
-@dataclass(frozen=True)
-class Context:
-    """A request beside its path."""
-
-    arrived: Arrived
-    request: GatewayRequest
-    facts: list[Facts]
-    """Of the conversation, without the head."""
-    head: int
-    path: Path
-    length: int
-    """How many messages of the path the request shows; the others are not recorded (a client's own compaction)."""
-    fixed: int
-    counter: Counter
-    front: Front | None = None
 
 
 class Engine:
@@ -94,6 +39,7 @@ class Engine:
         self.store = store
         self.paths = Paths()
         self.windows = Windows(config)
+        self.calibration = Calibration()
         self.recorder = Recorder()
         self.compactor = Compactor(store, config.strategy)
         self._known = KnownFacts()
@@ -173,6 +119,13 @@ class Engine:
         path.pending = (anchor, complete)
         if usage is not None and usage.input_tokens and complete:
             path.anchor = anchor
+            self.calibration.learn(
+                context.arrived.upstream.name,
+                context.request.model,
+                reported=usage.input_tokens,
+                counted=replace(context, front=front).counted,
+                window=prepared.window.tokens,
+            )
 
     def close(self) -> None:
         """Finish what is being written."""
@@ -191,7 +144,8 @@ class Engine:
             return None
         fixed = request.fixed_tokens(counter) + sum(one.cost for one in facts[:head])
         nowhere = Path("", arrived.tenant, "", request.wire.name)
-        return Context(arrived, request, facts[head:], head, nowhere, 0, fixed, counter)
+        percent = self.calibration.percent(arrived.upstream.name, request.model)
+        return Context(arrived, request, facts[head:], head, nowhere, 0, fixed, counter, percent)
 
     async def _loaded(self, tenant: Tenant, root: bytes) -> None:
         """Reads the paths that begin with this message from the journal, once."""
@@ -249,12 +203,12 @@ class Engine:
         """A client's own compaction goes through with its whole history where that fits; a count is made of what would be sent."""
         window = self._window(context)
         front = context.path.front(context.length)
-        full = context.fixed + sum(one.cost for one in context.facts)
+        full = context.tokens(context.fixed + sum(one.cost for one in context.facts))
         reason = f"client-compaction: {client}" if client else ""
         as_it_came = Prepared(
             context.arrived.body, "forwarded", reason, full, full, window, replace(context, front=None)
         )
-        budget = _budget(context, window, self.config)
+        budget = budget_of(context, window, self.config)
         if context.arrived.mode != "on" or (client and (budget is None or full <= budget.input_limit)):
             return as_it_came
         if front is not None:
@@ -269,8 +223,8 @@ class Engine:
         window = self._window(context)
         front = path.front(length)
         used = self._occupancy(context, front)
-        full = context.fixed + sum(one.cost for one in path.facts[:length])
-        budget = _budget(context, window, self.config)
+        full = context.tokens(context.fixed + sum(one.cost for one in path.facts[:length]))
+        budget = budget_of(context, window, self.config)
         reason = ""
         if budget is None:
             reason = (
@@ -279,7 +233,7 @@ class Engine:
                 else "the output that it asks for fills the window"
             )
         else:
-            wanted = due(self.config.strategy, path, front, used, budget, _phase(context.facts))
+            wanted = due(self.config.strategy, path, front, used, budget, phase_of(context.facts))
             if wanted is not None:
                 made = await self._compacted(context, window, wanted)
                 if made is not None:
@@ -299,19 +253,19 @@ class Engine:
                 front = await self._made(context, window, trigger, front)
         if front is None or front is before:
             return None
-        full = context.fixed + sum(one.cost for one in path.facts[:length])
+        full = context.tokens(context.fixed + sum(one.cost for one in path.facts[:length]))
         return self._projected(replace(context, front=front), window, "compacted", full, "")
 
     async def _made(self, context: Context, window: Window, trigger: Trigger, front: Front | None) -> Front | None:
         path, arrived = context.path, context.arrived
-        budget = _budget(context, window, self.config)
+        budget = budget_of(context, window, self.config)
         if budget is None:
             return None
         used = self._occupancy(context, front)
         await self.recorder.flush()
         wanted = Wanted(
-            path, context.length, front, budget, used, trigger, _phase(context.facts), context.request.model,
-            arrived.summarise, *_shared_with_summary(context),
+            path, context.length, front, budget, context.counter, used, trigger, phase_of(context.facts), context.request.model,
+            arrived.summarise, *shared_with_summary(context),
         )  # fmt: skip
         made = await asyncio.to_thread(self.compactor.make, wanted)
         outcome = made.outcome
@@ -359,22 +313,21 @@ class Engine:
 
     def _occupancy(self, context: Context, front: Front | None) -> Occupancy:
         """Tokens of the request with this checkpoint in force: what the provider counted last, and estimates of what came since."""
-        path, facts, fixed = context.path, context.facts, context.fixed
+        path, facts = context.path, context.facts
         baseline = front.checkpoint.baseline if front else 0
-        costs = [one.cost for one in facts]
         anchor = path.anchor
         under = front.checkpoint.id if front else ""
-        shown = fixed + (front.cost + sum(costs[front.covered :]) if front else sum(costs))
+        shown = context.tokens(replace(context, front=front).counted)
         if anchor is None or anchor.under != under or anchor.sent > context.length:
             return Occupancy(shown, 0, baseline)
-        window = self._window(context).tokens
-        if silent_truncation(anchor.usage.input_tokens, shown - sum(costs[anchor.sent :]), window):
-            return Occupancy(shown, 0, baseline)
         since = anchor.sent
+        later = context.tokens(sum(one.cost for one in facts[since:]))
+        if silent_truncation(anchor.usage.input_tokens, shown - later, self._window(context).tokens):
+            return Occupancy(shown, 0, baseline)
         while since < len(facts) and facts[since].role == "assistant":
             since += 1
-        tokens = anchor.usage.total + max(0, fixed - anchor.fixed) + sum(costs[since:])
-        return Occupancy(tokens, anchor.usage.total, baseline)
+        grown = context.tokens(max(0, context.fixed - anchor.fixed) + sum(one.cost for one in facts[since:]))
+        return Occupancy(anchor.usage.total + grown, anchor.usage.total, baseline)
 
     def _window(self, context: Context) -> Window:
         return self.windows.of(context.arrived.upstream.name, context.request.model, context.path)
@@ -389,38 +342,3 @@ class Engine:
             lambda error: self._log("learn failed", error=type(error).__name__),
         )
         self._log("limit learned", session=path.session, model=model, limit=limit)
-
-
-def _budget(context: Context, window: Window, config: GatewayConfig) -> Budget | None:
-    """The request's budget; None when its window is unknown or its output leaves no room."""
-    if window.tokens is None:
-        return None
-    output = context.request.max_output
-    if output is not None and window.source == "learned":
-        # A limit that was only just learned must not make a session unusable.
-        output = min(output, window.tokens // 4)
-    threshold = config.threshold
-    try:
-        return Budget.of(
-            window.tokens,
-            output,
-            fixed=context.fixed,
-            counter=context.counter,
-            target=config.target,
-            threshold=threshold if threshold is None or threshold < 1 else min(threshold, window.tokens),
-        )
-    except ConfigError:
-        return None
-
-
-def _phase(facts: list[Facts]) -> Literal["pre_turn", "mid_turn"]:
-    return "mid_turn" if facts[-1].results or facts[-1].role == "assistant" else "pre_turn"
-
-
-def _shared_with_summary(context: Context) -> tuple[Any, list[Any] | None]:
-    """System prompt and tools of the session, for a summary request that shares its prefix."""
-    if context.arrived.summarise is None:
-        return None, None
-    request = context.request
-    tools = request.value("tools")
-    return request.value("system") or request.value("instructions"), tools if isinstance(tools, list) else None

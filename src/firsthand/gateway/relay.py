@@ -17,7 +17,8 @@ from starlette.types import Receive, Scope, Send
 from ..codec import encode
 from ..errors import ConfigError
 from .config import GatewayConfig, Mode, Upstream
-from .engine import Arrived, Engine, Prepared
+from .context import Arrived, Prepared
+from .engine import Engine
 from .headers import OURS, RawHeaders, by_name, shown_keys, to_client, to_upstream
 from .incoming import BodyTooLargeError, ClientGoneError, pieces, unpacked, until_gone, whole_body
 from .replies import ReplyReader
