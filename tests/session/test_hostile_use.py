@@ -341,6 +341,20 @@ def test_after_an_undo_another_strategy_may_make_it_again_by_itself(journal: Jou
     assert (outcome.kind, outcome.reused) == ("applied", False)
 
 
+def test_an_undo_elsewhere_puts_the_next_compaction_off_here_too(journal: Journal) -> None:
+    session = opened(journal, threshold=8_000)
+    session.append([user(RULE)])
+    work(session, range(10))
+    elsewhere = opened(journal)
+    while elsewhere.undo() is not None:
+        pass
+    assert session.prepare(system=SYSTEM).outcome is None
+    assert opened(journal, threshold=8_000).prepare(system=SYSTEM).outcome is None
+    # It comes back with the next checkpoint, whoever makes it.
+    assert elsewhere.compact().checkpoint is not None
+    assert any(prepared.outcome for prepared in work(session, range(10, 30)))
+
+
 # --- settings and limits --------------------------------------------------------------------------------------------------------------------
 
 
