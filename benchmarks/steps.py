@@ -1,26 +1,28 @@
 """What one `append` and `prepare` of a session costs behind a long covered history: at 10,000 and at 40,000 covered entries.
 
-python benchmarks/steps.py
+python benchmarks/steps.py [STRATEGY]
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from firsthand.journal import Journal
 from firsthand.session.session import Session
+from firsthand.strategies import DEFAULT_STRATEGY, strategy_by_name
 from firsthand.testing.builders import call, result, user
 from firsthand.transcript import Entry
 
 STEPS = 60
 
 
-def covered(journal: Journal, name: str, entries: int) -> Session:
+def covered(journal: Journal, name: str, entries: int, strategy: str) -> Session:
     """A session whose first `entries` entries are covered by a checkpoint."""
-    session = Session.open(name, journal=journal, window=200_000)
+    session = Session.open(name, journal=journal, window=200_000, strategy=strategy_by_name(strategy))
     steps: list[Entry] = [user("Only port 8123 is free.", id=f"{name}-rule")]
     for number in range(entries // 2):
         steps.append(call("read", id=f"c{number}", path=f"f{number}.py"))
@@ -45,16 +47,17 @@ def step(session: Session, name: str, number: int) -> float:
 
 def main() -> None:
     """Prints the medians and their ratio; the two sessions take turns, so that what else the machine does hits both."""
+    strategy = sys.argv[1] if len(sys.argv) > 1 else DEFAULT_STRATEGY
     with tempfile.TemporaryDirectory() as folder, Journal.open(Path(folder) / "j.db") as journal:
-        small, large = covered(journal, "small", 10_000), covered(journal, "large", 40_000)
+        small, large = covered(journal, "small", 10_000, strategy), covered(journal, "large", 40_000, strategy)
         times: dict[str, list[float]] = {"small": [], "large": []}
         for number in range(STEPS):
             times["small"].append(step(small, "small", number))
             times["large"].append(step(large, "large", number))
         medians = {name: statistics.median(taken) for name, taken in times.items()}
         print(
-            f"append + prepare behind 10,000 covered entries: {medians['small'] * 1e3:.2f} ms, behind 40,000: {medians['large'] * 1e3:.2f} ms, "
-            f"ratio {medians['large'] / medians['small']:.2f}"
+            f"{strategy}: append + prepare behind 10,000 covered entries: {medians['small'] * 1e3:.2f} ms, "
+            f"behind 40,000: {medians['large'] * 1e3:.2f} ms, ratio {medians['large'] / medians['small']:.2f}"
         )
 
 
