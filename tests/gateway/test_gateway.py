@@ -431,3 +431,21 @@ def test_the_failure_answer_of_the_wire(tmp_path: Path) -> None:
         got = both.ask("openai-chat", [user("openai-chat", "go")])
         assert got.status == 200
         assert got.body
+
+
+@EACH_WIRE
+def test_a_count_that_was_too_high_does_not_put_compactions_off(tmp_path: Path, wire: str) -> None:
+    """The first request looks too large for any compaction; the provider's report says that it was not, and later ones are judged anew."""
+    tools = {
+        "openai-chat": {"type": "function", "function": {"name": "bash"}},
+        "openai-responses": {"type": "function", "name": "bash"},
+    }
+    offered = [{**tools.get(wire, {"name": "bash", "input_schema": {}}), "description": "a tool " * 3_500}]
+    with InProcess(tmp_path, FakeServer(cache=False), windows={"*": 16_000}) as gateway:
+        decisions = []
+        for messages in agent_session(wire, 14):
+            answer = gateway.ask(wire, messages, tools=offered)
+            decisions.append(answer.headers["x-firsthand-decision"])
+            assert len(decisions) == 1 or int(answer.headers["x-firsthand-tokens-after"]) <= 16_000 - 1_000 - 500
+        assert decisions[0] == "forwarded"
+        assert "compacted" in decisions

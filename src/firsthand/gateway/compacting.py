@@ -54,11 +54,15 @@ def due(
 ) -> Trigger | None:
     """The trigger that fires now, or None.
 
-    What could not be made smaller is not tried again before there is something new to cover (OV-02); a request that cannot be sent as it is
-    is tried whatever the strategy would wait for.
+    What could not be made smaller is not tried again before there is something new to cover (OV-02): half a tail of it, or, for a request that
+    cannot be sent as it is, anything. Such a request is tried whatever the strategy would wait for.
     """
+    if used.tokens < path.tried_at:
+        # The count was corrected since, so what was found then does not hold.
+        path.tried_at = 0
     least = max(path.tried_at, front.checkpoint.baseline if front else 0)
-    if least and used.tokens < least + budget.keep_recent // 2:
+    new = 1 if used.tokens > budget.input_limit else budget.keep_recent // 2
+    if least and used.tokens < least + new:
         return None
     state = DueState(phase=phase, auto=True, previous=front.checkpoint.plan if front else None)
     trigger = strategy.due(used, budget, state)
