@@ -106,7 +106,7 @@ def openbook(
     if as_json:
         stdout_json(_json(result))
     else:
-        _print(result, chosen, model, strategy, endpoint.price.currency)
+        _print(result, chosen, model, strategy)
         for told in dict.fromkeys(place.shape.told for place in found):
             typer.echo(f"Asked with {told}, and the two history tools where the round has them.")
     if result.stopped:
@@ -128,9 +128,8 @@ def _rounds(text: str | None) -> list[Round]:
     return [one for one in ROUNDS if one.name in wanted]
 
 
-def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str, currency: str) -> None:
+def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str) -> None:
     from ..lab.model.open_book import FATES
-    from ..lab.money.prices import amount
 
     rows: list[tuple[Any, ...]] = []
     for one in rounds:
@@ -141,7 +140,6 @@ def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str, 
         values = sum(fates.values())
         reported = fates["shown"] + fates["retrieved"] + fates["guessed"]
         calls = [call for answer in answers for call in answer.calls]
-        charges = [answer.charged for answer in answers]
         rows.append(
             (
                 one.name,
@@ -149,14 +147,12 @@ def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str, 
                 *(fates[name] for name in FATES),
                 f"{sum(answer.false_positives for answer in answers)}/{sum(len(answer.batch.decoys) for answer in answers)}",
                 f"{sum(bool(answer.why) for answer in answers)}/{len(answers)}",
-                len(calls),
-                sum(call.status in ("denied", "error") for call in calls),
-                "" if None in charges else amount(sum(charge or 0 for charge in charges), currency),
+                f"{len(calls)} ({sum(call.status in ('denied', 'error') for call in calls)})",
             )
         )
     if rows:
         table(
-            ("round", "reported", *FATES, "wrong decoys", "no answer", "calls", "refused", "charged"),
+            ("round", "reported", *FATES, "decoys", "invalid", "calls (refused)"),
             rows,
             title=f"Values over all replicates, projection of {strategy} (reader: model:{model})",
         )
@@ -164,7 +160,8 @@ def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str, 
         typer.echo(f"{one.name}: {one.told}.")
     typer.echo(
         "Reported: shown by the projection, retrieved by a tool or by recall, or guessed (neither showed it). Not reported: unreported though "
-        "shown, searched for without success, never searched for."
+        "shown; searched for, or brought up by recall, and yet not reported; never searched for. Decoys: wrongly reported ones. Invalid: "
+        "replies that were no answer."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from ...testing.server import FakeServer, Received, Reply
 from .shape import RequestShape, shape_of_body
 
 __all__ = ["Captured", "capture"]
+
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ def capture(
     # Clients differ in what they take for a whole answer; validity is their business here.
     with FakeServer(default=Reply("ok"), on_request=look, validate=False, host=host, port=port) as server:
         ready(server.url)
-        arrived.wait(seconds)
+        if arrived.wait(seconds):
+            _until_answered(found[0][1])
         received = len(server.requests)
     if not found:
         came = f"{received:,} requests came, none of them with both" if received else "no request came"
@@ -68,3 +72,10 @@ def capture(
         )
     shape, got = found[0]
     return Captured(shape, got.wire or "", got.headers.get("user-agent", "")[:200], len(passed))
+
+
+def _until_answered(got: Received) -> None:
+    """Lets the client have its answer, so that it does not try again at an address that is gone."""
+    until = time.monotonic() + _PATIENCE
+    while not got.finished and time.monotonic() < until:
+        time.sleep(0.02)

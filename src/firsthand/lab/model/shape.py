@@ -19,9 +19,10 @@ from ...transcript import Transcript
 __all__ = ["RequestShape", "chat_tools", "read_shape", "shape_of", "shape_of_body", "write_shape"]
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
-_NO_SETTINGS = frozenset(
-    {"messages", "input", "system", "instructions", "tools", "model", "metadata", "user", "stream_options"}
-)
+_CONTENT = ("messages", "input", "system", "instructions", "tools", "model")
+_IDENTITY = ("metadata", "client_metadata", "user", "safety_identifier", "prompt_cache_key", "previous_response_id")
+_NO_SETTINGS = frozenset((*_CONTENT, *_IDENTITY))
+"""What is kept elsewhere, and what tells who sent it."""
 
 
 @dataclass(frozen=True)
