@@ -111,11 +111,10 @@ def questions(
     start = exam_tail(entries, boundary.position, counter) if tail is None else tail
     tail_text = "\n".join(text for entry in history[start:] for _, text in pieces(entry))
     ages = deciles(costs[: boundary.position])
-    values = (found or Homes(entries)).before(boundary.position)
+    drawing = bool(wanted & {"recognition", "recent", "supported", "cloze"})
+    values = (found or Homes(entries)).before(boundary.position) if drawing or "continuation" in wanted else {}
     nothing = Draws((), ())
-    draws = (
-        draw(values, ages, tail_text, seeds) if wanted & {"recognition", "recent", "supported", "cloze"} else nothing
-    )
+    draws = draw(values, ages, tail_text, seeds) if drawing else nothing
     tokens = (
         draw((rare or RareTokens(entries)).before(boundary.position), ages, tail_text, seeds)
         if "recognition-tokens" in wanted

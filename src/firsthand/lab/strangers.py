@@ -10,12 +10,14 @@ from random import Random
 from ..transcript import Entry
 from .exams.cloze import question
 from .passages import home_words
-from .values import Value, homes
+from .values import Value, homes, pieces
 
 __all__ = ["Offer", "Strangers", "offered", "strangers"]
 
 _LOOKED_AT = 60
 """Entries of a session that are looked at, spread over it; what it lends need not be all that it has."""
+_LONGEST = 20_000
+"""Characters of the longest entry that is looked at."""
 _PARTS_OF_ONE = 40
 _LINES_OF_ONE = 12
 _PARTS = 240
@@ -44,8 +46,7 @@ class Strangers:
 
 def offered(session: str, entries: Sequence[Entry]) -> Offer:
     """What a session, known by its digest, lends: the same each time."""
-    step = max(1, len(entries) // _LOOKED_AT)
-    found = list(homes(entries[::step][:_LOOKED_AT]).values())
+    found = list(homes(_looked_at(entries)).values())
     rng = Random(session)
     parts = sorted({part.lower() for value in found for part in _parts(value)})
     lines = [(line, value.text) for value in found if (line := question(value)) and home_words(value)]
@@ -54,6 +55,12 @@ def offered(session: str, entries: Sequence[Entry]) -> Offer:
         tuple(rng.sample(parts, min(_PARTS_OF_ONE, len(parts)))),
         tuple(rng.sample(lines, min(_LINES_OF_ONE, len(lines)))),
     )
+
+
+def _looked_at(entries: Sequence[Entry]) -> list[Entry]:
+    """Entries spread over the session, without those so long that they would take more time than they are worth."""
+    step = max(1, len(entries) // _LOOKED_AT)
+    return [entry for entry in entries[::step][:_LOOKED_AT] if sum(len(text) for _, text in pieces(entry)) <= _LONGEST]
 
 
 def _parts(value: Value) -> Iterator[str]:
