@@ -5,108 +5,141 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import accumulate
+from operator import sub
 
 from .pool import Pool
 
 __all__ = ["Cover"]
 
 _SCALE = 1 << 20
+_UNITS = 24
+"""Bits of a heap's numbers that hold the unit; the density stands above them, negative, so that the densest and then the earliest comes first."""
+_PATIENCE = 256
+"""Units in a row that do not fit the room before the greedy stops looking for smaller ones."""
 
 
 class Cover:
     """A growing choice of units.
 
-    Guarantee: the better of the greedy's choice and the best single unit that fits is worth at least (1 - 1/e) / 2 of the best choice that
-    fits (Khuller, Moss and Naor 1999; the greedy alone has no such bound). `spend` makes that comparison on its first call.
+    The greedy by worth for each token has no constant bound under a budget; the better of its choice and the best single unit that fits is
+    worth at least (1 - 1/e) / 2 of the best choice (Khuller, Moss and Naor 1999). A unit is a line and a budget thousands of tokens, so the single
+    unit never wins; `best_single` is there to check that.
     """
 
-    def __init__(self, pool: Pool, weights: dict[int, int], costs: Sequence[int], opening: int = 0) -> None:
+    def __init__(self, pool: Pool, weights: dict[int, int], costs: list[int], opening: int = 0) -> None:
         """A choice of nothing.
 
         Args:
             pool: the units.
             weights: what each term is worth; changed as units are chosen, so hand over a copy if you need it.
             costs: what each unit takes, by number, at least 1.
-            opening: what the first unit of a block takes beside its own cost.
+            opening: what the first unit of a block takes beside its own cost, for the line that names it.
         """
-        self.opening = opening
-        self.opened: set[int] = set()
         self.pool = pool
         self.weights = weights
-        self.costs = costs
         self.chosen: set[int] = set()
-        self._heap: list[tuple[int, int]] = []
-        self._too_large: list[tuple[int, int]] = []
+        self._opening = opening
+        self._costs = costs
+        self._opened: set[int] = set()
+        self._heap: list[int] = []
         self._offered: set[int] = set()
+        self._too_large: list[int] = []
 
-    def take(self, units: Iterable[int]) -> None:
-        """Counts units as chosen whatever they are worth, such as those of texts that are shown anyway."""
-        weights = self.weights
+    def cost(self, unit: int) -> int:
+        """What the unit would take now."""
+        return self._costs[unit] + (0 if self.pool.run_of[unit] in self._opened else self._opening)
+
+    def take(self, units: Iterable[int]) -> int:
+        """Counts units as chosen, whatever they are worth; returns what they take."""
+        spent = 0
         for unit in units:
+            spent += self.cost(unit)
             self.chosen.add(unit)
-            self.opened.add(self.pool.blocks[unit])
-            for term in self.pool.terms_of(unit):
-                weights[term] = 0
+            self._opened.add(self.pool.run_of[unit])
+            self.weights.update(dict.fromkeys(self.pool.terms_of(unit), 0))
+        return spent
+
+    def know(self, first: int, end: int) -> None:
+        """Counts the terms of the units from `first` to `end` as covered, since their text is shown anyway."""
+        offsets = self.pool.offsets
+        self.weights.update(dict.fromkeys(self.pool.terms[offsets[first] : offsets[end]], 0))
 
     def worth(self, unit: int) -> int:
         """What the unit adds to what is covered."""
         return sum(map(self.weights.__getitem__, self.pool.terms_of(unit)))
+
+    def best_single(self, room: int, units: Iterable[int]) -> int:
+        """The worth of the best single unit that fits."""
+        return max((self.worth(unit) for unit in units if self.cost(unit) <= room), default=0)
 
     def spend(self, room: int, units: Sequence[int] | None = None) -> tuple[list[int], int]:
         """Chooses by worth for each token until nothing that adds anything fits.
 
         Args:
             room: what may be spent, in the costs' unit.
-            units: the candidates; ties go to the earlier one. None: go on with those of the last call, also those that were too large then.
+            units: the candidates, none of them chosen; ties go to the earlier one. None: go on with those of the last call.
 
         Returns:
             The units chosen now, in the order in which they were chosen, and what is left of the room.
         """
-        heap, costs, opening = self._heap, self.costs, self.opening
-        blocks, opened, chosen = self.pool.blocks, self.opened, self.chosen
-        offsets, terms, weights = self.pool.offsets, self.pool.terms, self.weights
-        value = weights.__getitem__
         if units is not None:
-            sums = list(accumulate(map(value, terms), initial=0))
-            heap = self._heap = [
-                (-(worth * _SCALE // (costs[unit] if blocks[unit] in opened else costs[unit] + opening)), unit)
-                for unit in units
-                if (worth := sums[offsets[unit + 1]] - sums[offsets[unit]]) and unit not in chosen
-            ]
-            heapify(heap)
-            offered = self._offered = set(units) if opening else set()
+            self._offer(units)
         else:
-            offered = self._offered
-            for pair in self._too_large:
-                heappush(heap, pair)
+            for key in self._too_large:
+                heappush(self._heap, key)
         self._too_large = []
+        heap, costs, opening, opened, chosen = self._heap, self._costs, self._opening, self._opened, self.chosen
+        offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
+        value = weights.__getitem__
+        mask = (1 << _UNITS) - 1
         picked: list[int] = []
-        while heap:
-            stale, unit = heap[0]
+        misses = 0
+        while heap and misses < _PATIENCE:
+            key = heap[0]
+            unit = key & mask
             if unit in chosen:
                 heappop(heap)
                 continue
-            block = blocks[unit]
-            cost = costs[unit] if block in opened else costs[unit] + opening
+            cost = costs[unit] if run_of[unit] in opened else costs[unit] + opening
             if cost > room:
                 self._too_large.append(heappop(heap))
+                misses += 1
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
-            density = -(sum(map(value, own)) * _SCALE // cost)
-            if density == stale:
+            now = unit - ((sum(map(value, own)) * _SCALE // cost) << _UNITS)
+            if now <= key:
                 heappop(heap)
                 picked.append(unit)
                 chosen.add(unit)
                 room -= cost
-                for term in own:
-                    weights[term] = 0
-                if block not in opened:
-                    opened.add(block)
-                    for other in self.pool.neighbours(unit):
-                        if other in offered and other not in chosen and (worth := self.worth(other)):
-                            heappush(heap, (-(worth * _SCALE // costs[other]), other))
-            elif density:
-                heapreplace(heap, (density, unit))
+                misses = 0
+                weights.update(dict.fromkeys(own, 0))
+                if run_of[unit] not in opened:
+                    self._open(run_of[unit])
+            elif now < 0:
+                heapreplace(heap, now)
             else:
                 heappop(heap)
         return picked, room
+
+    def _offer(self, units: Sequence[int]) -> None:
+        """Fills the heap with the units that are worth anything, by their densities as they are now."""
+        costs, opening, opened, run_of = self._costs, self._opening, self._opened, self.pool.run_of
+        sums = list(accumulate(map(self.weights.__getitem__, self.pool.terms), initial=0))
+        at = list(map(sums.__getitem__, self.pool.offsets))
+        worths = list(map(sub, at[1:], at))
+        self._heap = [
+            unit
+            - ((worths[unit] * _SCALE // (costs[unit] if run_of[unit] in opened else costs[unit] + opening)) << _UNITS)
+            for unit in units
+            if worths[unit]
+        ]
+        heapify(self._heap)
+        self._offered = set(units) if opening else set()
+
+    def _open(self, run: int) -> None:
+        """Marks a block as opened: its other units have become cheaper."""
+        self._opened.add(run)
+        for other in range(self.pool.runs[run].first, self.pool.runs[run].end):
+            if other in self._offered and other not in self.chosen and (worth := self.worth(other)):
+                heappush(self._heap, other - ((worth * _SCALE // self._costs[other]) << _UNITS))

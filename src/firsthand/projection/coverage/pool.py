@@ -1,82 +1,83 @@
-"""The units of many entries side by side, and where the terms of each begin."""
+"""The units of many entries side by side, the blocks they belong to, and where the terms of each begin."""
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
-from operator import ne
+from itertools import accumulate
+from typing import NamedTuple
 
 from ..features.rows import Row, block_of, source_of_place
 from ..features.units import Source
 
-__all__ = ["Pool", "Unit"]
+__all__ = ["Pool", "Run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One unit, unpacked."""
+class Run(NamedTuple):
+    """The units of one block: those from `first` to `end`."""
 
     entry: int
-    """Position of its entry."""
+    """Position of the entry."""
     block: int
     source: Source
-    start: int
+    first: int
     end: int
 
 
 @dataclass
 class Pool:
-    """Units in original order. Unit `u` has the terms `terms[offsets[u]:offsets[u + 1]]`."""
+    """Units in original order. Unit `u` has the terms `terms[offsets[u]:offsets[u + 1]]`.
 
-    entries: array[int] = field(default_factory=lambda: array("I"))
-    """Position of each unit's entry."""
-    places: array[int] = field(default_factory=lambda: array("I"))
+    Lists where numbers are looked at one by one, so that none is made anew at each look.
+    """
+
     starts: array[int] = field(default_factory=lambda: array("I"))
     ends: array[int] = field(default_factory=lambda: array("I"))
-    sizes: array[int] = field(default_factory=lambda: array("I"))
-    terms: array[int] = field(default_factory=lambda: array("I"))
+    sizes: list[int] = field(default_factory=list)
+    terms: list[int] = field(default_factory=list)
     offsets: list[int] = field(default_factory=lambda: [0])
-    blocks: array[int] = field(default_factory=lambda: array("I"))
-    """Running number of each unit's block."""
+    runs: list[Run] = field(default_factory=list)
+    """In original order."""
+    run_of: list[int] = field(default_factory=list)
+    """Number of each unit's run."""
     firsts: list[int] = field(default_factory=lambda: [0])
-    """Units of entry `e` are those from `firsts[e]` to `firsts[e + 1]`."""
+    """The units of the entry at position `e` are those from `firsts[e]` to `firsts[e + 1]`."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Pool:
         """The pool of these rows; the position of a row is the position of its entry."""
         pool = cls()
         counts = array("I")
+        terms = array("I")
+        at = 0
         for position, row in enumerate(rows):
-            pool.entries.extend([position] * len(row.places))
-            pool.places.extend(row.places)
             pool.starts.extend(row.starts)
             pool.ends.extend(row.ends)
             pool.sizes.extend(row.sizes)
-            pool.terms.extend(row.terms)
+            terms.extend(row.terms)
             counts.extend(row.counts)
-            pool.firsts.append(len(pool.places))
+            left = len(row.places)
+            while left:
+                # A block's units stand together, so its run is as long as its place is frequent.
+                place = row.places[len(row.places) - left]
+                length = row.places.count(place)
+                pool.run_of.extend([len(pool.runs)] * length)
+                pool.runs.append(Run(position, block_of(place), source_of_place(place), at, at + length))
+                at += length
+                left -= length
+            pool.firsts.append(at)
+        pool.terms = terms.tolist()
         pool.offsets = list(accumulate(counts, initial=0))
-        pool.blocks.extend(accumulate(map(ne, zip(pool.entries, pool.places), chain([(0, 0)], zip(pool.entries, pool.places)))))
         return pool
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.sizes)
 
-    def unit(self, number: int) -> Unit:
-        """One unit, unpacked."""
-        place = self.places[number]
-        return Unit(
-            self.entries[number], block_of(place), source_of_place(place), self.starts[number], self.ends[number]
-        )
+    def run(self, unit: int) -> Run:
+        """The run that a unit belongs to."""
+        return self.runs[self.run_of[unit]]
 
-    def neighbours(self, number: int) -> range:
-        """The units of the same block."""
-        blocks = self.blocks
-        return range(bisect_left(blocks, blocks[number]), bisect_right(blocks, blocks[number]))
-
-    def terms_of(self, number: int) -> array[int]:
+    def terms_of(self, unit: int) -> list[int]:
         """The terms of one unit, each once."""
-        return self.terms[self.offsets[number] : self.offsets[number + 1]]
+        return self.terms[self.offsets[unit] : self.offsets[unit + 1]]

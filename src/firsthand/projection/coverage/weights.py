@@ -7,18 +7,17 @@ they wrote once; what only tools repeat is not used more often for it.
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from math import log
+from operator import attrgetter
 
-from ..features.rows import source_of_place
-from ..features.terms import CLASS_BITS, TermClass
+from ..features.terms import CLASS_BITS
 from ..features.units import Source
 from .pool import Pool
 
-__all__ = ["Weighing", "weights"]
+__all__ = ["DEFAULT", "Weighing", "weights"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,60 +32,49 @@ class Weighing:
     """What age leaves of a weight at least."""
     fading: int = 25
     """Share of the history's size after which the rest of a weight has fallen to its e-th part."""
+    recurring: int = 50
+    """Exponent, in hundredths, of 1 + ln n for a term that n entries of user or agent use."""
     everywhere: int = 20
     """What is left of the weight of a term that more than a quarter of all entries show."""
 
 
+DEFAULT = Weighing()
 _AGES = 64
 _SPEAKERS = (Source.USER, Source.ASSISTANT, Source.CALL)
 _MOST_COUNTED = 256
 # Tables, so that the weights of many terms are products of whole numbers; the logarithms are rounded once, far from any tie.
-_BY_SPEAKERS = [round(100 * (1 + log(max(1, n))) ** 0.5) for n in range(_MOST_COUNTED)]
 _BY_ENTRIES = [round(100 * (1 + log(max(1, n))) ** 0.1) for n in range(_MOST_COUNTED)]
 
 
-def weights(pool: Pool, sizes: Sequence[int], weighing: Weighing = Weighing()) -> dict[int, int]:
-    """The weight of every term in the pool, as whole numbers of at least 1.
+def weights(pool: Pool, weighing: Weighing = DEFAULT) -> dict[int, int]:
+    """The weight of every term in the pool, as whole numbers of at least 1. Ages count the pieces of the entries that follow.
 
     Args:
         pool: the units.
-        sizes: size of each entry, in any unit, for the ages.
         weighing: the numbers to weigh with.
     """
     last: dict[int, int] = {}
     shown: Counter[int] = Counter()
     spoken: Counter[int] = Counter()
     by_source: list[set[int]] = [set() for _ in Source]
-    total = sum(sizes) or 1
-    passed = 0
-    for position, size in enumerate(sizes):
-        passed += size
-        first, end = pool.firsts[position], pool.firsts[position + 1]
-        if first == end:
-            continue
-        age = min(_AGES - 1, (total - passed) * _AGES // total)
-        terms = dict.fromkeys(pool.terms[pool.offsets[first] : pool.offsets[end]], age)
-        last.update(terms)
-        shown.update(terms.keys())
-        for source, own in _by_source(pool, first, end):
-            by_source[source].update(own)
-            if source in _SPEAKERS:
-                spoken.update(set(own))
-    return _products(last, shown, spoken, by_source, len(sizes), weighing)
-
-
-def _by_source(pool: Pool, first: int, end: int) -> list[tuple[Source, array[int]]]:
-    """The terms of one entry's units, run by run of the same block."""
-    places = pool.places
-    out: list[tuple[Source, array[int]]] = []
-    while first < end:
-        last = first + 1
-        place = places[first]
-        while last < end and places[last] == place:
-            last += 1
-        out.append((source_of_place(place), pool.terms[pool.offsets[first] : pool.offsets[last]]))
-        first = last
-    return out
+    terms, offsets = pool.terms, pool.offsets
+    before = list(accumulate(pool.sizes, initial=0))
+    total = max(1, before[-1])
+    for _, runs in groupby(pool.runs, key=attrgetter("entry")):
+        own: dict[int, int] = {}
+        for run in runs:
+            age = min(_AGES - 1, (total - before[run.end]) * _AGES // total)
+            its = dict.fromkeys(terms[offsets[run.first] : offsets[run.end]], age)
+            by_source[run.source].update(its)
+            if run.source in _SPEAKERS:
+                spoken.update(its.keys())
+            if own:
+                own.update(its)
+            else:
+                own = its
+        last.update(own)
+        shown.update(own.keys())
+    return _products(last, shown, spoken, by_source, len(pool.firsts) - 1, weighing)
 
 
 def _products(
@@ -106,17 +94,21 @@ def _products(
         for age in range(_AGES)
     ]
     classes = weighing.classes
+    recurring = [round(100 * (1 + log(max(1, n))) ** (weighing.recurring / 100)) for n in range(_MOST_COUNTED)]
     mask = (1 << CLASS_BITS) - 1
     often = max(1, entries // 4)
     most = _MOST_COUNTED - 1
+    said = spoken.get
     out: dict[int, int] = {}
     for term, age in last.items():
         n = shown[term]
-        weight = classes[term & mask] * best[term] * ages[age] * _BY_ENTRIES[n if n < most else most] // 10_000
-        said = spoken.get(term, 1)
-        if said > 1:
-            weight = weight * _BY_SPEAKERS[said if said < most else most] // 100
-        if n > often:
-            weight = weight * weighing.everywhere // 100
-        out[term] = weight or 1
+        weight = (
+            classes[term & mask]
+            * best[term]
+            * ages[age]
+            * (_BY_ENTRIES[n] if n < most else _BY_ENTRIES[most])
+            * (recurring[s] if (s := said(term, 0)) < most else recurring[most])
+            // 1_000_000
+        )
+        out[term] = (weight * weighing.everywhere // 100 if n > often else weight) or 1
     return out

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from ...projection.coverage.pool import Pool, Unit
+from ...projection.coverage.pool import Pool
 from ...projection.features.units import Source, readable
 from ...projection.plan import Excerpt, Span
 from ...transcript import Entry, ToolCall, ToolResult
@@ -34,24 +35,14 @@ class Group:
 def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
     """The units in original order; what follows each other without a unit between is one span."""
     out: list[Group] = []
-    spans: list[Span] = []
-    members: list[int] = []
-    at: Unit | None = None
-    last = -2
-    for number in sorted(units):
-        unit = pool.unit(number)
-        if at is None or (unit.entry, unit.block) != (at.entry, at.block):
-            if at is not None:
-                out.append(Group(at.entry, at.block, at.source, tuple(spans), tuple(members)))
-            at, spans, members = unit, [], []
-        if spans and number == last + 1:
-            spans[-1] = Span(spans[-1].start, unit.end)
-        else:
-            spans.append(Span(unit.start, unit.end))
-        members.append(number)
-        last = number
-    if at is not None:
-        out.append(Group(at.entry, at.block, at.source, tuple(spans), tuple(members)))
+    for number, members in groupby(sorted(units), key=pool.run_of.__getitem__):
+        run = pool.runs[number]
+        spans: list[Span] = []
+        own = list(members)
+        for before, unit in zip([-2, *own], own, strict=False):
+            start = spans.pop().start if unit == before + 1 else pool.starts[unit]
+            spans.append(Span(start, pool.ends[unit]))
+        out.append(Group(run.entry, run.block, run.source, tuple(spans), tuple(own)))
     return out
 
 
@@ -59,7 +50,7 @@ def bridged(pool: Pool, units: Iterable[int], most: int) -> list[int]:
     """The units with those between two of them in one block that together are at most `most` pieces: less than a gap is worth to a reader."""
     out: list[int] = []
     for unit in sorted(units):
-        if out and unit - out[-1] > 1 and pool.blocks[out[-1]] == pool.blocks[unit]:
+        if out and unit - out[-1] > 1 and pool.run_of[out[-1]] == pool.run_of[unit]:
             between = range(out[-1] + 1, unit)
             if sum(pool.sizes[number] for number in between) <= most:
                 out.extend(between)

@@ -46,12 +46,12 @@ class Whole:
 
 def stays_whole(
     found: Sequence[Original],
-    placed_ids: frozenset[str],
+    placed_ids: Collection[str],
     telling: Collection[str],
+    *,
     target: int,
     most: int,
     reserved: int,
-    *,
     user_share: int,
     prose_share: int,
 ) -> Whole:

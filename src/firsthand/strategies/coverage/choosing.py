@@ -1,0 +1,219 @@
+"""Which units are shown, in the order in which the room is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...projection.coverage.greedy import Cover
+from ...projection.coverage.pool import Pool, Run
+from ...projection.coverage.weights import weights
+from ...projection.features.rows import Row, extract, read_row
+from ...projection.features.units import Source, readable
+from ...tokens import Counter
+from ...transcript import View
+from .dividing import Divided
+from .excerpts import Group, bridged, grouped, labels, rendered, short_ids
+from .ledger import head, ledger
+from .newest import tail_start
+from .prose import introducing_lines
+from .state import newest_to_do
+from .whole import is_rule
+
+__all__ = ["chosen"]
+
+_LEAST = 150
+"""Tokens under which no excerpts are made: a line or two help nobody."""
+_ROUNDS = 4
+_FIRST_ROUND = 96
+"""Percent of the room that the first round spends, since joined text counts a little differently from the sum of its parts."""
+_SLACK = 16
+"""Tokens that may stay unspent."""
+_LINES = 90
+"""Percent of the room up to which the assistant's introducing lines are all shown."""
+_ASSISTANT = 25
+"""Percent of the room that is kept for the assistant's lines where not all of them fit."""
+_TO_DO = 5
+"""Percent of the room for the newest to-do list."""
+_OPENING = 8
+"""Pieces that a further group costs beside its lines: its header, and the trouble of reading one more (less at small targets)."""
+_BRIDGE = 6
+"""Pieces between two lines up to which what is between is shown, too, in place of the mark of a gap."""
+_SAMPLE = 64
+
+
+def chosen(work: Divided, room: int) -> tuple[str, list[Group]]:
+    """The text of the excerpts with what stands around it, in at most `room` tokens, and what it shows.
+
+    Where there is no room for any, the groups are empty; where there is not even room for the text around them, so is the text.
+    """
+    counter = work.budget.counter
+    names = short_ids(work.view.entries)
+    start = head(work, counter)
+    end = ledger(work, (), names)
+    room -= counter.count(start) + counter.count(end) + 4
+    if room < _LEAST:
+        return (f"{start}\n{end}", []) if room >= 0 else ("", [])
+    text, groups = _Choice(work, names, room).filled()
+    return "\n".join(part for part in (start, text, ledger(work, groups, names)) if part), groups
+
+
+@dataclass
+class _Text:
+    """What a choice looks like."""
+
+    groups: list[Group]
+    text: str
+    over: int
+    """Tokens above the room; negative where some are left."""
+
+
+class _Choice:
+    """The choice for one plan."""
+
+    def __init__(self, work: Divided, names: dict[str, str], room: int) -> None:
+        self.work = work
+        self.names = names
+        self.room = room
+        self.counter = work.budget.counter
+        self.pool = Pool.of(_rows(work.view))
+        self.speakers = labels(work.view.entries)
+        free = [
+            run for run in self.pool.runs if run.entry < work.cut and (run.entry, run.block) not in work.shown_blocks
+        ]
+        self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
+        opening = min(_OPENING, 3 + work.whole.target // 2_000)
+        self.cover = Cover(self.pool, weights(self.pool), [size + 1 for size in self.pool.sizes], opening)
+        seen = set(map(id, free))
+        for run in self.pool.runs:
+            if id(run) not in seen:
+                self.cover.know(run.first, run.end)
+        self.free = free
+
+    def filled(self) -> tuple[str, list[Group]]:
+        """The text that fills the room, and its groups."""
+        forced, picked = self._first_round()
+        made = self._text(forced, picked)
+        for _ in range(_ROUNDS):
+            if made.over > 0:
+                picked = self._without(picked, made.over)
+            elif made.over < -_SLACK:
+                more = self.cover.spend(self._pieces(-made.over))[0]
+                if not more:
+                    break
+                picked += more
+            else:
+                break
+            made = self._text(forced, picked)
+        while made.over > 0 and (picked or forced):
+            if picked:
+                picked = self._without(picked, made.over)
+            else:
+                forced = forced[: -max(1, len(forced) // 8)]
+            made = self._text(forced, picked)
+        return made.text, made.groups
+
+    def _first_round(self) -> tuple[list[int], list[int]]:
+        """What is shown in any case, and what the greedy adds."""
+        cover, work = self.cover, self.work
+        forced = self._forced(self._pieces(self.room))
+        room = self._pieces(self.room * _FIRST_ROUND // 100) - cover.take(forced)
+        lines_fit = work.whole.prose_fits
+        if not lines_fit and work.options.prose:
+            taken = set(forced)
+            lines = [
+                unit
+                for unit in introducing_lines(self.pool, work.view, work.cut, work.shown_blocks)
+                if unit not in taken
+            ]
+            if sum(map(cover.cost, lines)) * 100 <= room * _LINES:
+                lines_fit = True
+                room -= cover.take(lines)
+                forced += lines
+        picked: list[int] = []
+        if room > 0 and not lines_fit:
+            share = room * _ASSISTANT // 100
+            picked, left = cover.spend(share, self._candidates(Source.ASSISTANT))
+            room -= share - left
+        if room > 0:
+            picked = picked + cover.spend(room, self._candidates())[0]
+        return forced, picked
+
+    def _candidates(self, source: Source | None = None) -> list[int]:
+        taken = self.cover.chosen
+        return [
+            unit
+            for run in self.free
+            if source is None or run.source is source
+            for unit in range(run.first, run.end)
+            if unit not in taken
+        ]
+
+    def _pieces(self, tokens: int) -> int:
+        return tokens * 100 // self.rate
+
+    def _without(self, picked: list[int], over: int) -> list[int]:
+        """Without the last chosen units, as many as make up for `over` tokens."""
+        pieces = self._pieces(over) + 1
+        end = len(picked)
+        while end and pieces > 0:
+            end -= 1
+            pieces -= self.pool.sizes[picked[end]] + 1
+        return picked[:end]
+
+    def _text(self, forced: Iterable[int], picked: Iterable[int]) -> _Text:
+        groups = grouped(self.pool, bridged(self.pool, (*forced, *picked), _BRIDGE))
+        text = rendered(groups, self.work.view.entries, self.names, self.speakers)
+        return _Text(groups, text, self.counter.count(text) - self.room)
+
+    def _forced(self, room: int) -> list[int]:
+        """Units that are shown whatever they cover: rules of user text, the newest to-do list, both ends of a newest step that was cut."""
+        out: dict[int, None] = {}
+        work, pool = self.work, self.pool
+        to_do = newest_to_do(work.covered)
+        for run in self.free:
+            units = range(run.first, run.end)
+            if run.source is Source.USER and not work.whole.is_user_whole:
+                text = readable(work.view.entries[run.entry].blocks[run.block])
+                out.update((unit, None) for unit in units if is_rule(text[pool.starts[unit] : pool.ends[unit]]))
+            elif (run.entry, run.block) == to_do:
+                out.update(dict.fromkeys(_fitting(pool, units, room * _TO_DO // 100)))
+        if work.cut == len(work.view.entries):
+            out.update(dict.fromkeys(self._ends_of_newest(room * work.options.tail // 100)))
+        return list(out)
+
+    def _ends_of_newest(self, room: int) -> list[int]:
+        """The first and last lines of the newest step, a third from the front and the rest from the end."""
+        newest = tail_start(self.work.view.entries, self.counter, 0, 1 << 60)
+        own = [unit for run in self.free if run.entry >= newest for unit in range(run.first, run.end)]
+        front = _fitting(self.pool, own, room // 3)
+        return sorted({*front, *_fitting(self.pool, own[::-1], room - room // 3)})
+
+
+def _fitting(pool: Pool, units: Iterable[int], room: int) -> list[int]:
+    """The units up to the first that does not fit."""
+    out: list[int] = []
+    for unit in units:
+        room -= pool.sizes[unit] + 1
+        if room < 0:
+            break
+        out.append(unit)
+    return out
+
+
+def _rows(view: View) -> Iterable[Row]:
+    stored = view.features
+    for entry in view.entries:
+        data = stored.get(entry.id)
+        yield extract(entry) if data is None else read_row(data)
+
+
+def _tokens_for_hundred_pieces(pool: Pool, runs: Sequence[Run], view: View, counter: Counter) -> int:
+    """How many of the counter's tokens a hundred of the pieces are that units are measured in, from a sample of them."""
+    lines: list[str] = []
+    pieces = 0
+    for run in runs[:: max(1, len(runs) // _SAMPLE)]:
+        unit = (run.first + run.end) // 2
+        lines.append(readable(view.entries[run.entry].blocks[run.block])[pool.starts[unit] : pool.ends[unit]])
+        pieces += pool.sizes[unit]
+    return max(10, counter.count("\n".join(lines)) * 100 // max(1, pieces)) if pieces else 100

@@ -1,0 +1,106 @@
+"""The history divided: what is covered and what is the tail, and what of the covered part stays whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...budget import Budget
+from ...projection.originals import originals
+from ...tokens import FRAMING, entry_cost
+from ...transcript import Entry, View
+from ..contract import CompactionRequest, Refused, Unchanged
+from .newest import tail_start
+from .prose import names_something
+from .sizing import Options, Sizes, sizes
+from .whole import Whole, stays_whole
+
+__all__ = ["Divided", "divided"]
+
+_NEWEST = 25
+"""Percent of the target that the newest step may take as it is; of a larger one both ends are shown."""
+_LABELS = 160
+"""Tokens set aside for the texts around the excerpts while it is decided what stays whole."""
+
+
+@dataclass(frozen=True)
+class Divided:
+    """What one plan works with."""
+
+    view: View
+    budget: Budget
+    options: Options
+    sizes: Sizes
+    cut: int
+    """Where the tail begins."""
+    whole: Whole
+    tail_cost: int
+
+    @property
+    def covered(self) -> Sequence[Entry]:
+        """The entries that the plan covers."""
+        return self.view.entries[: self.cut]
+
+    @cached_property
+    def shown_blocks(self) -> frozenset[tuple[int, int]]:
+        """Position and number of the covered blocks that stay whole."""
+        positions, entries = self.view.positions, self.view.entries
+        return frozenset(
+            (positions[original.kept.entry], number)
+            for original in self.whole.kept
+            for number in (
+                range(len(entries[positions[original.kept.entry]].blocks))
+                if original.kept.blocks is None
+                else original.kept.blocks
+            )
+        )
+
+
+def divided(
+    view: View, budget: Budget, request: CompactionRequest, options: Options, size: int
+) -> Divided | Unchanged | Refused:
+    """Where to cut, and what stays whole, or why nothing is to be done.
+
+    Args:
+        view: what may be seen.
+        budget: of the next request.
+        request: what was asked for.
+        options: the user's.
+        size: tokens of the request as it is, fixed tokens included.
+    """
+    counter = budget.counter
+    in_place = {entry.id: entry_cost(entry, counter) for entry in view.entries if entry.role in ("system", "developer")}
+    placed = sum(in_place.values())
+    history = size - budget.fixed - placed
+    refused = request.trigger == "provider_context_limit"
+    room = sizes(options, budget, placed, history, refused=refused)
+    if request.trigger != "manual" and not refused and history <= room.target:
+        return Unchanged(f"the history of {history:,} tokens already fits the target of {room.target:,}")
+    cut = tail_start(
+        view.entries, counter, room.target * options.tail // 100, room.target * max(options.tail, _NEWEST) // 100
+    )
+    if cut == 0:
+        return Refused(
+            "no-valid-boundary",
+            f"nothing stands before the newest step, which takes {history:,} tokens of the {room.limit:,} there are; "
+            "shorten the newest message or use a larger window",
+            {"size": history, "limit": room.limit},
+        )
+    tail_cost = sum(entry_cost(entry, counter) for entry in view.entries[cut:] if entry.id not in in_place)
+    found = originals(view.entries[:cut], counter, view.pins)
+    whole = stays_whole(
+        found,
+        in_place.keys(),
+        {
+            original.kept.entry
+            for original in found
+            if original.kind == "assistant" and names_something(view[original.kept.entry])
+        },
+        target=room.target,
+        most=room.limit * 3 // 4 if room.may_rise else room.target,
+        reserved=tail_cost + _LABELS + FRAMING,
+        user_share=options.user,
+        prose_share=options.prose,
+    )
+    return Divided(view, budget, options, replace(room, target=whole.target), cut, whole, tail_cost)

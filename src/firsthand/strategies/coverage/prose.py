@@ -1,0 +1,64 @@
+"""The assistant's own words: which messages name anything, and which lines name something first."""
+
+from __future__ import annotations
+
+import re
+
+from ...projection.coverage.pool import Pool, Run
+from ...projection.features.terms import TermClass, class_of, word
+from ...projection.features.units import Source, readable
+from ...transcript import Entry, View, typed_text
+
+__all__ = ["introducing_lines", "names_something"]
+
+_QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
+
+
+def names_something(entry: Entry) -> bool:
+    """Whether the entry's own words hold any term but plain words; "Let me look at this." does not."""
+    return any(
+        class_of(term) != TermClass.WORD
+        for text in typed_text(entry)
+        for part in text.split()
+        for term in word(part)[1]
+    )
+
+
+def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
+    """The units of the assistant's lines in which something is named for the first time in the session, or quoted.
+
+    Such a line is the origin of the name: what was meant by it stands there and nowhere before. Sentences of one line stay together.
+
+    Args:
+        pool: the units.
+        view: the entries.
+        end: position before which lines are looked for.
+        skipped: blocks that are shown anyway.
+    """
+    first: dict[int, int] = {}
+    for position in range(len(pool.firsts) - 2, -1, -1):
+        own = pool.terms[pool.offsets[pool.firsts[position]] : pool.offsets[pool.firsts[position + 1]]]
+        first.update(dict.fromkeys(own, position))
+    out: list[int] = []
+    for run in pool.runs:
+        if run.entry >= end:
+            break
+        if run.source is Source.ASSISTANT and (run.entry, run.block) not in skipped:
+            out += _of_block(pool, run, readable(view.entries[run.entry].blocks[run.block]), first)
+    return out
+
+
+def _of_block(pool: Pool, run: Run, text: str, first: dict[int, int]) -> list[int]:
+    out: list[int] = []
+    unit = run.first
+    while unit < run.end:
+        last = unit + 1
+        while last < run.end and "\n" not in text[pool.ends[last - 1] : pool.starts[last]]:
+            last += 1
+        terms = pool.terms[pool.offsets[unit] : pool.offsets[last]]
+        if any(first[term] == run.entry and class_of(term) != TermClass.WORD for term in terms) or _QUOTED.search(
+            text, pool.starts[unit], pool.ends[last - 1]
+        ):
+            out += range(unit, last)
+        unit = last
+    return out
