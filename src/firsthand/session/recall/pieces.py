@@ -22,6 +22,7 @@ _QUOTED = re.compile(
     r"`([^`\n]{2,200})`|\"([^\"\n]{2,200})\"|\u201c([^\u201d\n]{2,200})\u201d|\u300c([^\u300d\n]{2,200})\u300d"
 )
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d{1,3}[.)])\s+")
+_AMOUNT = re.compile(r"\d\s?\S{1,3}")
 _PHRASE_WORDS = 6
 
 
@@ -58,7 +59,7 @@ def _groups(sentence: str) -> Iterator[tuple[tuple[str, ...], ...]]:
         item = item.strip()
         tokens = item.split()
         pieces = {_forms(phrase): None for phrase in phrases if phrase in item}
-        if 1 < len(tokens) <= _PHRASE_WORDS and is_telling(item):
+        if 1 < len(tokens) <= _PHRASE_WORDS and _is_name(item, tokens):
             pieces[_forms(item)] = None
         for token in tokens:
             stripped = token.strip(_EDGE)
@@ -68,6 +69,12 @@ def _groups(sentence: str) -> Iterator[tuple[tuple[str, ...], ...]]:
         pieces.pop((), None)
         if pieces:
             yield tuple(pieces)
+
+
+def _is_name(item: str, tokens: list[str]) -> bool:
+    """Whether a few words are a name or an amount (`PR #456`, `12.3 MB`), and not words with a digit beside them (`option 1`)."""
+    digits = sum(map(str.isdigit, item))
+    return digits > 1 or _AMOUNT.fullmatch(item) is not None or any(is_telling(token.strip(_EDGE)) for token in tokens)
 
 
 def _forms(token: str) -> tuple[str, ...]:
