@@ -449,3 +449,23 @@ def test_a_count_that_was_too_high_does_not_put_compactions_off(tmp_path: Path, 
             assert len(decisions) == 1 or int(answer.headers["x-firsthand-tokens-after"]) <= 16_000 - 1_000 - 500
         assert decisions[0] == "forwarded"
         assert "compacted" in decisions
+
+
+def test_what_was_forgotten_is_read_again_from_the_journal(tmp_path: Path) -> None:
+    with InProcess(tmp_path, FakeServer(cache=False), windows=WINDOW) as gateway:
+        paths = gateway.app.state.engine.paths
+        paths._most = 40
+        messages = long("openai-chat")
+        first = gateway.ask("openai-chat", messages)
+        for number in range(30):
+            gateway.ask(
+                "openai-chat",
+                [user("openai-chat", f"another {number}"), said("openai-chat", "x"), user("openai-chat", "y")],
+            )
+        known = paths.tenant("local")
+        assert first.headers["x-firsthand-session"] not in known.paths
+        assert len(known.paths) < 20
+        assert len(known.by_chain) <= 2 * 60
+        answer = gateway.ask("openai-chat", [*messages, said("openai-chat", "ok"), user("openai-chat", "next")])
+        assert answer.headers["x-firsthand-session"] == first.headers["x-firsthand-session"]
+        assert answer.headers["x-firsthand-decision"] == "projected"

@@ -29,6 +29,9 @@ from .windows import Window, Windows, learned_name
 __all__ = ["Engine"]
 
 _IN_THREAD_FROM = 64 * 1024
+"""Bytes of unknown messages from which they are read in a thread."""
+_MOST_ROOTS = 50_000
+_MOST_ATTACHED = 10_000
 
 
 class Engine:
@@ -119,11 +122,19 @@ class Engine:
         path.pending = (anchor, complete)
         if usage is not None and usage.input_tokens and complete:
             path.anchor = anchor
+            counted = replace(context, front=front).counted
+            if silent_truncation(usage.input_tokens, context.tokens(counted), prepared.window.tokens):
+                self._log(
+                    "truncation suspected",
+                    session=path.session,
+                    reported=usage.input_tokens,
+                    estimated=context.tokens(counted),
+                )
             self.calibration.learn(
                 context.arrived.upstream.name,
                 context.request.model,
                 reported=usage.input_tokens,
-                counted=replace(context, front=front).counted,
+                counted=counted,
                 window=prepared.window.tokens,
             )
 
@@ -149,14 +160,25 @@ class Engine:
 
     async def _loaded(self, tenant: Tenant, root: bytes) -> None:
         """Reads the paths that begin with this message from the journal, once."""
-        task = tenant.loaded.get(root)
-        if task is None:
-            task = tenant.loaded[root] = asyncio.ensure_future(self._load(tenant, root))
-        await asyncio.shield(task)
+        if len(tenant.loaded) > _MOST_ROOTS:
+            tenant.loaded = {known: task for known, task in tenant.loaded.items() if task is not None}
+        if root not in tenant.loaded:
+            tenant.loaded[root] = asyncio.ensure_future(self._load(tenant, root))
+        task = tenant.loaded[root]
+        if task is not None:
+            # A client that goes away must not stop what others wait for.
+            await asyncio.shield(task)
 
     async def _load(self, tenant: Tenant, root: bytes) -> None:
-        for path in await asyncio.to_thread(self.store.load, tenant.id, root):
+        try:
+            found = await asyncio.to_thread(self.store.load, tenant.id, root)
+        except BaseException:
+            # The next request looks again.
+            tenant.loaded.pop(root, None)
+            raise
+        for path in found:
             self.paths.put(tenant, path)
+        tenant.loaded[root] = None
 
     def _record(self, tenant: Tenant, context: Context, match: Match) -> None:
         path, request = match.path, context.request
@@ -277,8 +299,7 @@ class Engine:
             path.tried_at = used.tokens
             return None
         path.tried_at = 0
-        if all(known.checkpoint.id != made.front.checkpoint.id for known in path.fronts):
-            path.fronts.append(made.front)
+        self.paths.add_front(path, made.front)
         return made.front
 
     def _projected(self, context: Context, window: Window, decision: Decision, full: int, reason: str) -> Prepared:
@@ -294,6 +315,8 @@ class Engine:
         ids += [f"unrecorded-{n}" for n in range(len(tail) - len(ids))]
         checkpoint = front.checkpoint
         known = self._attachments.get(checkpoint.id)
+        if len(self._attachments) > _MOST_ATTACHED:
+            self._attachments.clear()
         if known is None:
             known = self._attachments[checkpoint.id] = SessionStore(self.store.journal, checkpoint.session).attachments(
                 checkpoint.id

@@ -88,6 +88,11 @@ class Path:
     stored: int = 0
     """How many messages were handed to the journal."""
 
+    @property
+    def weight(self) -> int:
+        """What it takes in memory, in KB, about."""
+        return len(self.facts) + sum(len(raw) for front in self.fronts for raw in front.messages) // 1_000
+
     def front(self, length: int) -> Front | None:
         """The newest checkpoint that covers no more than the first `length` messages."""
         return next((front for front in reversed(self.fronts) if front.covered <= length), None)
@@ -118,17 +123,20 @@ class Tenant:
     """By session, the one used last at the end."""
     by_chain: dict[tuple[str, bytes], tuple[Path, int]] = field(default_factory=dict)
     """Path and length by session key and chain; under the key `*` by chain alone."""
-    loaded: dict[bytes, asyncio.Task[None]] = field(default_factory=dict)
-    """Roots whose sessions were looked for in the journal."""
+    loaded: dict[bytes, asyncio.Task[None] | None] = field(default_factory=dict)
+    """Roots whose sessions were looked for in the journal; the task while that goes on."""
 
 
 ANY = "*"
 
 
 class Paths:
-    """The paths of all tenants, at most `most` messages of them; what was not used for long is forgotten and read again from the journal."""
+    """The paths of all tenants, up to about `most` KB; what was not used for long is forgotten and read again from the journal.
 
-    def __init__(self, most: int = 1_000_000) -> None:
+    A message takes about 1 KB (hashes, ids, its places in the index), whatever it says; a checkpoint what it is sent as.
+    """
+
+    def __init__(self, most: int = 300_000) -> None:
         self._most = most
         self._count = 0
         self.tenants: dict[str, Tenant] = {}
@@ -173,20 +181,38 @@ class Paths:
         tenant.paths[path.session] = path
         path.chains = list(chain((one.key for one in path.facts), _start(path.wire)))
         path.stored = len(path.facts)
-        self._count += len(path.facts)
+        self._count += path.weight
         self._index(tenant, path, 0)
 
     def forget(self, tenant: Tenant, path: Path) -> None:
         """Drop a path from memory; the journal still has it."""
         if tenant.paths.pop(path.session, None) is None:
             return
-        self._count -= len(path.facts)
+        self._count -= path.weight
         for n, name in enumerate(path.chains):
             for scope in (path.scope, ANY):
                 if tenant.by_chain.get((scope, name), (None, 0))[0] is path:
                     del tenant.by_chain[scope, name]
             if n == 0:
                 tenant.loaded.pop(name, None)
+
+    def add_front(self, path: Path, front: Front) -> None:
+        """Take in a new checkpoint of a path. The one before it stays for a branch that leaves the path before the new one's end."""
+        if any(known.checkpoint.id == front.checkpoint.id for known in path.fronts):
+            return
+        self._count -= path.weight
+        path.fronts = [*path.fronts[-1:], front]
+        self._count += path.weight
+        self._forget_oldest(path)
+
+    def _forget_oldest(self, used: Path) -> None:
+        """Forgets paths, the one used longest ago first, of the tenant that has most; never the one in use."""
+        while self._count > self._most:
+            largest = max(self.tenants.values(), key=lambda tenant: len(tenant.by_chain))
+            oldest = next(iter(largest.paths.values()), None)
+            if oldest is None or oldest is used:
+                break
+            self.forget(largest, oldest)
 
     def _longest(self, tenant: Tenant, scope: str, chains: Sequence[bytes]) -> tuple[Path | None, int]:
         for name in reversed(chains):
@@ -217,7 +243,7 @@ class Paths:
             path.anchor = parent.anchor
         if parent.pending is not None and parent.pending[0].sent <= shared:
             path.pending = parent.pending
-        self._count += shared
+        self._count += path.weight
         self._index(tenant, path, 0)
         return path
 
@@ -228,12 +254,7 @@ class Paths:
         path.chains.extend(chains)
         self._count += len(facts)
         self._index(tenant, path, start)
-        while self._count > self._most:
-            oldest = min(self.tenants.values(), key=lambda each: -len(each.by_chain))
-            session, old = next(iter(oldest.paths.items()))
-            if old is path or session == path.session:
-                break
-            self.forget(oldest, old)
+        self._forget_oldest(path)
 
     def _index(self, tenant: Tenant, path: Path, start: int) -> None:
         for n in range(start, len(path.chains)):
