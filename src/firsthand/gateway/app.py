@@ -64,7 +64,7 @@ def build_app(
                 forgetting.cancel()
             await upstreams.close()
             if engine is not None:
-                await asyncio.to_thread(engine.close)
+                await engine.close()
             if journal is not None:
                 journal.close()
 

@@ -138,9 +138,9 @@ class Engine:
                 window=prepared.window.tokens,
             )
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Finish what is being written."""
-        self.recorder.close()
+        await self.recorder.close()
 
     async def _context(self, arrived: Arrived) -> Context | None:
         request = read_request(arrived.wire, arrived.body)

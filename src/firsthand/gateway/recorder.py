@@ -20,7 +20,7 @@ _Write: TypeAlias = tuple[Callable[[], None], Callable[[BaseException], None]]
 class Recorder:
     """Carries writes out one after the other. A write that fails is told to `failed` and stops nothing.
 
-    All methods but `close` are called in one event loop.
+    All methods are called in one event loop.
     """
 
     def __init__(self) -> None:
@@ -51,11 +51,10 @@ class Recorder:
         if self._waiting > _MOST_WAITING:
             await self.flush()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Carry out what waits, and stop."""
-        while self._held:
-            self._thread.submit(self._held.popleft()[0])
-        self._thread.shutdown(wait=True)
+        await self.flush()
+        await asyncio.to_thread(self._thread.shutdown)
 
     def _release(self) -> None:
         if self._timer is not None:
