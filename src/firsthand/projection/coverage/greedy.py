@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 from itertools import accumulate
 from operator import sub
 
@@ -14,6 +14,8 @@ __all__ = ["Cover"]
 _SCALE = 1 << 20
 _UNITS = 24
 """Bits of a heap's numbers that hold the unit; the density stands above them, negative, so that the densest and then the earliest comes first."""
+_SHORT = 2_048
+"""Units that the heap starts with."""
 _PATIENCE = 256
 """Units in a row that do not fit the room before the greedy stops looking for smaller ones."""
 
@@ -42,7 +44,9 @@ class Cover:
         self._costs = costs
         self._opened: set[int] = set()
         self._heap: list[int] = []
+        self._rest: list[int] = []
         self._offered: set[int] = set()
+        self._worths: list[int] = []
         self._too_large: list[int] = []
 
     def cost(self, unit: int) -> int:
@@ -88,13 +92,18 @@ class Cover:
             for key in self._too_large:
                 heappush(self._heap, key)
         self._too_large = []
-        heap, costs, opening, opened, chosen = self._heap, self._costs, self._opening, self._opened, self.chosen
+        heap, rest = self._heap, self._rest
+        costs, opening, opened, chosen = self._costs, self._opening, self._opened, self.chosen
         offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
         value = weights.__getitem__
         mask = (1 << _UNITS) - 1
         picked: list[int] = []
         misses = 0
-        while heap and misses < _PATIENCE:
+        while misses < _PATIENCE:
+            while rest and (not heap or rest[-1] < heap[0]):
+                heappush(heap, rest.pop())
+            if not heap:
+                break
             key = heap[0]
             unit = key & mask
             if unit in chosen:
@@ -107,7 +116,7 @@ class Cover:
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
             now = unit - ((sum(map(value, own)) * _SCALE // cost) << _UNITS)
-            if now <= key:
+            if now == key:
                 heappop(heap)
                 picked.append(unit)
                 chosen.add(unit)
@@ -128,18 +137,24 @@ class Cover:
         sums = list(accumulate(map(self.weights.__getitem__, self.pool.terms), initial=0))
         at = list(map(sums.__getitem__, self.pool.offsets))
         worths = list(map(sub, at[1:], at))
-        self._heap = [
+        keys = [
             unit
             - ((worths[unit] * _SCALE // (costs[unit] if run_of[unit] in opened else costs[unit] + opening)) << _UNITS)
             for unit in units
             if worths[unit]
         ]
-        heapify(self._heap)
+        keys.sort(reverse=True)
+        # The densest units in a small heap, the others sorted behind it: most of them are never looked at.
+        self._rest = keys[:-_SHORT]
+        self._heap = keys[-_SHORT:]
+        self._heap.reverse()
+        self._worths = worths
         self._offered = set(units) if opening else set()
 
     def _open(self, run: int) -> None:
-        """Marks a block as opened: its other units have become cheaper."""
+        """Marks a block as opened: its other units have become cheaper, and come back with what they were worth at most."""
         self._opened.add(run)
+        worths, offered = self._worths, self._offered
         for other in range(self.pool.runs[run].first, self.pool.runs[run].end):
-            if other in self._offered and other not in self.chosen and (worth := self.worth(other)):
-                heappush(self._heap, other - ((worth * _SCALE // self._costs[other]) << _UNITS))
+            if worths[other] and other in offered:
+                heappush(self._heap, other - ((worths[other] * _SCALE // self._costs[other]) << _UNITS))

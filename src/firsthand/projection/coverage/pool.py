@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..features.rows import Row, block_of, source_of_place
+from ...errors import JournalDamagedError
+from ..features.rows import Row
 from ..features.units import Source
 
 __all__ = ["Pool", "Run"]
@@ -41,34 +42,34 @@ class Pool:
     """In original order."""
     run_of: list[int] = field(default_factory=list)
     """Number of each unit's run."""
-    firsts: list[int] = field(default_factory=lambda: [0])
-    """The units of the entry at position `e` are those from `firsts[e]` to `firsts[e + 1]`."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Pool:
-        """The pool of these rows; the position of a row is the position of its entry."""
+        """The pool of these rows; the position of a row is the position of its entry.
+
+        Raises:
+            JournalDamagedError: the rows name more or fewer terms than they have.
+        """
         pool = cls()
-        counts = array("I")
-        terms = array("I")
+        sizes, counts, terms = array("I"), array("I"), array("I")
         at = 0
         for position, row in enumerate(rows):
-            pool.starts.extend(row.starts)
-            pool.ends.extend(row.ends)
-            pool.sizes.extend(row.sizes)
-            terms.extend(row.terms)
-            counts.extend(row.counts)
-            left = len(row.places)
-            while left:
-                # A block's units stand together, so its run is as long as its place is frequent.
-                place = row.places[len(row.places) - left]
-                length = row.places.count(place)
-                pool.run_of.extend([len(pool.runs)] * length)
-                pool.runs.append(Run(position, block_of(place), source_of_place(place), at, at + length))
+            pool.starts.frombytes(row.starts)
+            pool.ends.frombytes(row.ends)
+            sizes.frombytes(row.sizes)
+            counts.frombytes(row.counts)
+            terms.frombytes(row.terms)
+            for block, source, length in row.blocks():
+                pool.run_of += [len(pool.runs)] * length
+                pool.runs.append(Run(position, block, source, at, at + length))
                 at += length
-                left -= length
-            pool.firsts.append(at)
+        pool.sizes = sizes.tolist()
         pool.terms = terms.tolist()
         pool.offsets = list(accumulate(counts, initial=0))
+        if pool.offsets[-1] != len(terms) or at != len(sizes):
+            raise JournalDamagedError(
+                f"stored rows name {pool.offsets[-1]} terms of {at} units and hold {len(terms)} of {len(sizes)}"
+            )
         return pool
 
     def __len__(self) -> int:

@@ -1,63 +1,65 @@
 """The derived row of one entry: its units and their terms as columns of whole numbers.
 
-A row is little-endian 32-bit numbers: the number of units, then for each unit its block and source, start, end, size in pieces and
-number of terms, one column after the other, then the terms of all units. `read_row` refuses bytes of any other shape.
+A row is little-endian 32-bit numbers: how many blocks have units and how many units there are; for each such block its number and source, and
+how many units it has; for each unit its start, end, size in pieces and number of terms, one column after the other; then the terms of all units.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
+from struct import unpack_from
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
 from .terms import unit_terms, word
 from .units import Source, cuts, readable, source_of
 
-__all__ = ["EXTRACTOR", "Row", "extract", "read_row", "write_row"]
+__all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
 
 EXTRACTOR = "coverage-units-1"
 """Changes whenever the same entry may give another row."""
 
-_COLUMNS = 5
+_HEAD = 2
+_BLOCK_COLUMNS = 2
+_UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
+_WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Units of one entry, oldest first; every list has one number for each unit, but for `terms`, which has all units' terms in order."""
+    """Units of one entry, in order: two columns of numbers for the blocks that have units, and columns of the units, as bytes of 32-bit numbers."""
 
-    places: array[int]
-    """Block number and source together; see `block_of` and `source_of_place`."""
-    starts: array[int]
-    ends: array[int]
-    sizes: array[int]
+    places: memoryview
+    lengths: memoryview
+    """Units of each block."""
+    starts: memoryview
+    ends: memoryview
+    sizes: memoryview
     """In pieces, see `terms.pieces_of`."""
-    counts: array[int]
+    counts: memoryview
     """How many of `terms` belong to the unit."""
-    terms: array[int]
+    terms: memoryview
+    """Of all units, in order."""
+
+    def blocks(self) -> Iterator[tuple[int, Source, int]]:
+        """Block number, source and number of units of each block that has any."""
+        for place, length in zip(self.places, self.lengths, strict=True):
+            yield place >> _SOURCE_BITS, Source(place & (1 << _SOURCE_BITS) - 1), length
 
 
-def block_of(place: int) -> int:
-    """The block number in a `places` column."""
-    return place >> _SOURCE_BITS
-
-
-def source_of_place(place: int) -> Source:
-    """The source in a `places` column."""
-    return Source(place & (1 << _SOURCE_BITS) - 1)
-
-
-def extract(entry: Entry) -> Row:
-    """The row of an entry, from nothing."""
-    places, starts, ends, sizes, counts, terms = (array("I") for _ in range(6))
+def extract(entry: Entry) -> bytes:
+    """The row of an entry, as a journal stores it."""
+    places, lengths, starts, ends, sizes, counts, terms = columns = [array("I") for _ in range(7)]
     for number, block in enumerate(entry.blocks):
         source = source_of(entry, block)
         if source is None:
             continue
+        before = len(starts)
         text = readable(block)
-        place = number << _SOURCE_BITS | source
         for start, end in cuts(text, prose=source in (Source.USER, Source.ASSISTANT)):
             line = text[start:end]
             size = 1
@@ -69,19 +71,16 @@ def extract(entry: Entry) -> Row:
                     found[term] = None
             for term in unit_terms(line):
                 found[term] = None
-            places.append(place)
             starts.append(start)
             ends.append(end)
             sizes.append(size)
             counts.append(len(found))
             terms.extend(found)
-    return Row(places, starts, ends, sizes, counts, terms)
-
-
-def write_row(row: Row) -> bytes:
-    """The bytes that a journal stores."""
-    whole = array("I", [len(row.places)])
-    for column in (row.places, row.starts, row.ends, row.sizes, row.counts, row.terms):
+        if len(starts) > before:
+            places.append(number << _SOURCE_BITS | source)
+            lengths.append(len(starts) - before)
+    whole = array("I", (len(places), len(starts)))
+    for column in columns:
         whole.extend(column)
     if sys.byteorder == "big":
         whole.byteswap()
@@ -89,21 +88,32 @@ def write_row(row: Row) -> bytes:
 
 
 def read_row(data: bytes) -> Row:
-    """The row in stored bytes.
+    """The row in bytes that `extract` made.
 
     Raises:
         JournalDamagedError: they are no row.
     """
-    whole = array("I")
-    if not data or len(data) % 4:
-        raise JournalDamagedError(f"a stored row of units has {len(data)} bytes, which is no whole number of columns")
-    whole.frombytes(data)
     if sys.byteorder == "big":
-        whole.byteswap()
-    units = whole[0]
-    first = 1 + _COLUMNS * units
-    places, starts, ends, sizes, counts = (whole[1 + at * units : 1 + (at + 1) * units] for at in range(_COLUMNS))
-    terms = whole[first:]
-    if len(whole) < first or sum(counts) != len(terms):
-        raise JournalDamagedError(f"a stored row of {units} units does not hold the {sum(counts)} terms that it names")
-    return Row(places, starts, ends, sizes, counts, terms)
+        swapped = array("I", data)
+        swapped.byteswap()
+        data = swapped.tobytes()
+    if len(data) < _HEAD * _WORD or len(data) % _WORD:
+        raise JournalDamagedError(f"a stored row of units has {len(data)} bytes, which no row has")
+    whole = memoryview(data)
+    blocks, units = unpack_from("=II", data)
+    first = _HEAD + _BLOCK_COLUMNS * blocks
+    if len(data) < (first + _UNIT_COLUMNS * units) * _WORD:
+        raise JournalDamagedError(f"a stored row names {units} units in {blocks} blocks and has {len(data)} bytes")
+
+    def column(start: int, length: int) -> memoryview:
+        return whole[start * _WORD : (start + length) * _WORD]
+
+    return Row(
+        column(_HEAD, blocks).cast("I"),
+        column(_HEAD + blocks, blocks).cast("I"),
+        column(first, units),
+        column(first + units, units),
+        column(first + 2 * units, units),
+        column(first + 3 * units, units),
+        whole[(first + 4 * units) * _WORD :],
+    )

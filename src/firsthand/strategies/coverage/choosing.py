@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ...projection.coverage.greedy import Cover
 from ...projection.coverage.pool import Pool, Run
-from ...projection.coverage.weights import weights
+from ...projection.coverage.weights import heard, weights
 from ...projection.features.rows import Row, extract, read_row
 from ...projection.features.units import Source, readable
 from ...tokens import Counter
@@ -24,6 +25,8 @@ __all__ = ["chosen"]
 
 _LEAST = 150
 """Tokens under which no excerpts are made: a line or two help nobody."""
+_LEDGER = 80
+"""Tokens for the line that counts what is left out."""
 _ROUNDS = 4
 _FIRST_ROUND = 96
 """Percent of the room that the first round spends, since joined text counts a little differently from the sum of its parts."""
@@ -50,10 +53,9 @@ def chosen(work: Divided, room: int) -> tuple[str, list[Group]]:
     counter = work.budget.counter
     names = short_ids(work.view.entries)
     start = head(work, counter)
-    end = ledger(work, (), names)
-    room -= counter.count(start) + counter.count(end) + 4
+    room -= counter.count(start) + _LEDGER
     if room < _LEAST:
-        return (f"{start}\n{end}", []) if room >= 0 else ("", [])
+        return (f"{start}\n{ledger(work, (), names)}", []) if room >= 0 else ("", [])
     text, groups = _Choice(work, names, room).filled()
     return "\n".join(part for part in (start, text, ledger(work, groups, names)) if part), groups
 
@@ -83,7 +85,8 @@ class _Choice:
         ]
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
         opening = min(_OPENING, 3 + work.whole.target // 2_000)
-        self.cover = Cover(self.pool, weights(self.pool), [size + 1 for size in self.pool.sizes], opening)
+        self.heard = heard(self.pool)
+        self.cover = Cover(self.pool, weights(self.heard), [size + 1 for size in self.pool.sizes], opening)
         seen = set(map(id, free))
         for run in self.pool.runs:
             if id(run) not in seen:
@@ -123,7 +126,7 @@ class _Choice:
             taken = set(forced)
             lines = [
                 unit
-                for unit in introducing_lines(self.pool, work.view, work.cut, work.shown_blocks)
+                for unit in introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks)
                 if unit not in taken
             ]
             if sum(map(cover.cost, lines)) * 100 <= room * _LINES:
@@ -140,14 +143,8 @@ class _Choice:
         return forced, picked
 
     def _candidates(self, source: Source | None = None) -> list[int]:
-        taken = self.cover.chosen
-        return [
-            unit
-            for run in self.free
-            if source is None or run.source is source
-            for unit in range(run.first, run.end)
-            if unit not in taken
-        ]
+        runs = self.free if source is None else [run for run in self.free if run.source is source]
+        return list(chain.from_iterable(range(run.first, run.end) for run in runs))
 
     def _pieces(self, tokens: int) -> int:
         return tokens * 100 // self.rate
@@ -205,7 +202,7 @@ def _rows(view: View) -> Iterable[Row]:
     stored = view.features
     for entry in view.entries:
         data = stored.get(entry.id)
-        yield extract(entry) if data is None else read_row(data)
+        yield read_row(extract(entry) if data is None else data)
 
 
 def _tokens_for_hundred_pieces(pool: Pool, runs: Sequence[Run], view: View, counter: Counter) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -100,22 +101,13 @@ def labels(entries: Sequence[Entry]) -> dict[tuple[int, int], str]:
 
 
 def short_ids(entries: Sequence[Entry]) -> dict[str, str]:
-    """The shortest beginning of each id, of six characters and more, that no other entry shares."""
-    ids = sorted(entry.id for entry in entries)
+    """The shortest beginning of each id, of six characters and more, that no other entry shares; the whole id where there is none."""
     out: dict[str, str] = {}
-    for number, one in enumerate(ids):
-        shared = max(
-            _shared(one, ids[number - 1]) if number else 0,
-            _shared(one, ids[number + 1]) if number + 1 < len(ids) else 0,
-        )
-        out[one] = one[: max(_LEAST_ID, shared + 1)]
-    return out
-
-
-def _shared(one: str, other: str) -> int:
-    length = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
+    waiting = [entry.id for entry in entries]
+    length = _LEAST_ID
+    while waiting:
+        times = Counter(one[:length] for one in waiting)
+        out.update((one, one[:length]) for one in waiting if times[one[:length]] == 1 or len(one) <= length)
+        waiting = [one for one in waiting if one not in out]
         length += 1
-    return length
+    return out

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ...projection.coverage.pool import Pool, Run
+from ...projection.coverage.weights import Heard
 from ...projection.features.terms import TermClass, class_of, word
 from ...projection.features.units import Source, readable
 from ...transcript import Entry, View, typed_text
@@ -24,41 +26,39 @@ def names_something(entry: Entry) -> bool:
     )
 
 
-def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
+def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
     """The units of the assistant's lines in which something is named for the first time in the session, or quoted.
 
     Such a line is the origin of the name: what was meant by it stands there and nowhere before. Sentences of one line stay together.
 
     Args:
         pool: the units.
+        found: which terms were used first where.
         view: the entries.
         end: position before which lines are looked for.
         skipped: blocks that are shown anyway.
     """
-    first: dict[int, int] = {}
-    for position in range(len(pool.firsts) - 2, -1, -1):
-        own = pool.terms[pool.offsets[pool.firsts[position]] : pool.offsets[pool.firsts[position + 1]]]
-        first.update(dict.fromkeys(own, position))
     out: list[int] = []
-    for run in pool.runs:
+    for number, run in enumerate(pool.runs):
         if run.entry >= end:
             break
         if run.source is Source.ASSISTANT and (run.entry, run.block) not in skipped:
-            out += _of_block(pool, run, readable(view.entries[run.entry].blocks[run.block]), first)
+            text = readable(view.entries[run.entry].blocks[run.block])
+            for first, last in _lines(pool, run, text):
+                terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
+                if any(
+                    (number, term) in found.introduced and class_of(term) != TermClass.WORD for term in terms
+                ) or _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]):
+                    out += range(first, last)
     return out
 
 
-def _of_block(pool: Pool, run: Run, text: str, first: dict[int, int]) -> list[int]:
-    out: list[int] = []
+def _lines(pool: Pool, run: Run, text: str) -> Iterator[tuple[int, int]]:
+    """The units of a block line by line, each time the first and the one behind the last."""
     unit = run.first
     while unit < run.end:
         last = unit + 1
         while last < run.end and "\n" not in text[pool.ends[last - 1] : pool.starts[last]]:
             last += 1
-        terms = pool.terms[pool.offsets[unit] : pool.offsets[last]]
-        if any(first[term] == run.entry and class_of(term) != TermClass.WORD for term in terms) or _QUOTED.search(
-            text, pool.starts[unit], pool.ends[last - 1]
-        ):
-            out += range(unit, last)
+        yield unit, last
         unit = last
-    return out

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ...budget import Budget, Occupancy
-from ...projection.features.rows import EXTRACTOR, extract, write_row
+from ...projection.features.rows import EXTRACTOR, extract
 from ...projection.plan import Plan
 from ...tokens import total_cost
 from ...transcript import Entry, View
@@ -72,7 +72,7 @@ class Coverage(Strategy):
 
     def features(self, entry: Entry) -> bytes:
         """The entry's units and terms (`projection.features.rows`)."""
-        return write_row(extract(entry))
+        return extract(entry)
 
     def due(self, occupancy: Occupancy, budget: Budget, state: DueState) -> Trigger | None:
         """Four fifths of the window or the input limit, whichever is lower."""
