@@ -140,3 +140,20 @@ def test_a_client_that_leaves_stops_the_upstream(tmp_path: Path) -> None:
             pass
         assert "firsthand_gateway_in_flight 0.0" in page
         assert not server.turns[0].finished
+
+
+def test_a_reply_that_came_after_a_replay_is_a_complete_one(tmp_path: Path) -> None:
+    from firsthand.journal import Journal
+
+    wire = "openai-responses"
+    with (
+        FakeServer([Failure("overflow", limit=9_000, in_stream=True)], default=Reply("ok"), cache=False) as server,
+        running(tmp_path, server, windows={"*": 22_000}) as both,
+    ):
+        got = both.ask(wire, messages := long(wire), stream=True)
+        assert len(server.turns) == 2
+        both.ask(wire, [*messages, said(wire, "ok"), user(wire, "next")], stream=True)
+    with Journal.open(tmp_path / "gateway.db") as journal:
+        reply = list(journal.entries(got.headers["x-firsthand-session"]))[-2]
+    assert (reply.role, reply.status) == ("assistant", "complete")
+    assert reply.usage is not None

@@ -1,6 +1,6 @@
 """The gateway: any agent gets firsthand by pointing its base URL at a local server (design.md 9).
 
-    client -> relay -> engine -> relay -> upstream
+    client -> relay -> engine -> answering -> upstream
                          |
                          +-> paths (memory)   recorder -> journal
                          +-> compactor -> checkpoint -> stitch
@@ -16,7 +16,7 @@ How one request goes:
 6. Above it, `compacting` makes the runtime's own compaction over the journal's view. Its front is rendered once and stored; `stitch` puts these
    bytes in place of what they cover and copies everything else as slices of this very request, so requests extend each other between two
    checkpoints as far as the client's own do.
-7. `relay` sends it on, relays the answer as it comes, and reads a copy (`replies`) for usage and for its terminal mark. A refusal as too large
+7. `answering` sends it on, relays the answer as it comes, and reads a copy (`replies`) for usage and for its terminal mark. A refusal as too large
    is answered by one compaction and one replay; a stream that breaks at the provider breaks at the client.
 
 Why the gateway does not use a `Session`: a session writes its requests from entries, and here the client's bytes must travel. So it stands on
