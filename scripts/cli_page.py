@@ -68,10 +68,16 @@ def page() -> str:
 def _command(name: str, command: Any) -> Iterator[str]:
     members = getattr(command, "commands", None)
     if members is not None:
+        if command.invoke_without_command:
+            yield from _section(name, command)
         for member, inner in members.items():
             if member != "lab":
                 yield from _command(f"{name} {member}", inner)
         return
+    yield from _section(name, command)
+
+
+def _section(name: str, command: Any) -> Iterator[str]:
     arguments = [given for given in command.params if given.param_type_name == "argument"]
     options = [given for given in command.params if given.param_type_name == "option" and given.help]
     usage = " ".join([name, *(_metavar(given) for given in arguments), *(["[OPTIONS]"] if options else [])])
