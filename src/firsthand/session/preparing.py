@@ -22,6 +22,9 @@ from .state import SessionState
 
 __all__ = ["Prepared", "prepared"]
 
+_ROUNDS = 4
+"""Compactions of one `prepare` at most, where others keep appending."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -53,10 +56,14 @@ def prepared(state: SessionState, trigger: Trigger) -> Steps[Prepared]:
         # The strategy would wait, but there is nothing to wait for: this request cannot be sent.
         wanted = "provider_context_limit"
     if wanted is not None:
-        outcome = yield from compacted(state, wanted, _phase(state), None)
-        state.tried_at = None if outcome.checkpoint else used.tokens
-        shown, new = state.frame.shown()
-        used = state.occupancy(shown, budget)
+        for _ in range(_ROUNDS):
+            outcome = yield from compacted(state, wanted, _phase(state), None)
+            state.tried_at = None if outcome.checkpoint else used.tokens
+            shown, new = state.frame.shown()
+            used = state.occupancy(shown, budget)
+            # Other writers may have filled the window again meanwhile.
+            if used.tokens <= budget.input_limit or outcome.checkpoint is None or not state.frame.fresh:
+                break
     elif (yield from _noticed(state, used, budget)):
         shown, new = state.frame.shown()
         used = state.occupancy(shown, budget)
