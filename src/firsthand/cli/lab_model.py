@@ -56,7 +56,7 @@ def ask(
     ] = False,
     strategies: Annotated[
         str, typer.Option(help="Names, separated by commas.")
-    ] = "futureos-deterministic,codex-local,pi,opencode-v1",
+    ] = "coverage,futureos-deterministic,codex-local,pi,opencode-v1",
     exams: Annotated[str, typer.Option(help="recognition, cloze, published; several with commas.")] = "recognition",
     at: Annotated[str, typer.Option(help="Boundaries, in percent of the tokens.")] = "100",
     values: Annotated[int, typer.Option(min=1, help="Values asked at each boundary and exam; as many decoys.")] = 24,
@@ -325,7 +325,7 @@ def _print(result: Reading, plan: Plan, found: Sequence[Place], model: str) -> N
         table(
             ("strategy", "summary", "shown %"),
             [(score.strategy, score.summariser, f"{100 * score.contained:.1f}") for score in chosen],
-            title=f"The same values (reader: literal; no model): {exam}",
+            title=f"{exam}, the same values (reader: literal)",
         )
     for told in dict.fromkeys(place.shape.told for place in found):
         typer.echo(f"Asked with {told if plan.way == 'session' else 'the system prompt of the examiner, no tools'}.")

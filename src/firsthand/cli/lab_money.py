@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_STRATEGIES = "futureos-deterministic,futureos-summarized,codex-local,pi,opencode-v1,opencode-v2"
+_STRATEGIES = "coverage,futureos-deterministic,futureos-summarized,codex-local,pi,opencode-v1,opencode-v2"
 
 
 def register(lab_app: typer.Typer) -> None:
@@ -85,20 +85,18 @@ def _print(found: list[OwnCosts], sums: list[Pooled], price: Price, exam: str) -
     table(
         (
             "strategy",
-            "compactions",
             "cold",
             "cached",
             "turn, cold",
             "first turn",
             "later turn",
-            "turn without",
+            "without",
             "break-even",
             "per point",
         ),
         [
             (
                 one.strategy,
-                one.compactions,
                 _money(one.one_cold),
                 _money(one.one_cached),
                 _money(one.turn_cold),
@@ -125,7 +123,7 @@ def _print(found: list[OwnCosts], sums: list[Pooled], price: Price, exam: str) -
             )
             for one in sums
         ],
-        title=f"Modelled, {unit}, the published convention: all compactions together against one turn",
+        title=f"Modelled, {unit}, the published convention: all together against one turn",
     )
     table(
         ("strategy", "at", "session", "calls", "prompt", "answer", "own shape", "projection", "history", exam),
@@ -149,7 +147,7 @@ def _print(found: list[OwnCosts], sums: list[Pooled], price: Price, exam: str) -
     typer.echo(
         f"{price.model}: {_rates(price)} {unit} for a million tokens ({price.source}). Cached: 98 % of what the summary request shares "
         "with the session's own; nothing where it has another system prompt or other tools. Turn, cold: all of it read anew; first turn: the "
-        "new projection read anew, system prompt and tools cached; turn without: a cached one of the session as it was. Break-even: turns "
+        "new projection read anew, system prompt and tools cached; without: a cached turn of the session as it was. Break-even: turns "
         "until a compaction, and its cold first turn, have paid for themselves. Per point: that and 99 later turns, for each percentage point "
         f"of `{exam}` (reader: literal). Answer: as long as a stand-in by rules. Nothing here was charged or measured; see `firsthand lab "
         "cache` and the ledger of `firsthand lab ask` for that."

@@ -21,6 +21,7 @@ from firsthand.lab.model.reading import Plan, Reading, places, read
 from firsthand.lab.model.results import ModelRow, as_csv, model_scores, rows_of
 from firsthand.lab.money.prices import picos, price_given
 from firsthand.lab.values import homes
+from firsthand.samples import chain
 from firsthand.testing.server import Answer, Failure, FakeServer, Received, Reply
 
 ARMS = (Arm("futureos-deterministic"), Arm("opencode-v1", summariser="extractive"))
@@ -193,6 +194,22 @@ def test_summaries_by_the_model_are_paid_for_too(file: Path, tmp_path: Path) -> 
     assert reading.asked == 1
 
 
+@pytest.mark.slow
+def test_the_published_exam_on_a_published_chain(tmp_path: Path) -> None:
+    """With a reader that reads literally it is what the experiment reports of its own deterministic arm: 10 of 17, and no decoy."""
+    plan = Plan(
+        arms=ARMS[:1], exams=("published",), way="published", chains=True, window=1_000_000, output_ceiling=384_000,
+        profile="futureos-e2", replicates=1,
+    )  # fmt: skip
+    with FakeServer(sees) as server, Ledger(tmp_path / "l.db", currency="CNY", budget=picos("5")) as paid:
+        endpoint = Endpoint(server.url + "/v1", "m", PRICE)
+        reading = read(list(places([chain("pipeline")], plan)), plan, endpoint, paid)
+    (score,) = model_scores(reading.answers)
+    assert [got.boundary for got in reading.answers] == ["28 records", "112 records", "224 records"]
+    assert (score.values, score.decoys, score.false_positives) == (17, 24, 0)
+    assert round(score.share * 17) == 10
+
+
 def invoked(*arguments: object) -> Any:
     app = typer.Typer()
     app.callback()(lambda: None)
@@ -210,7 +227,7 @@ def test_the_command(file: Path, tmp_path: Path) -> None:
         done = invoked(*common, *url, "--csv", tmp_path / "rows.csv")
         assert done.exit_code == 0, done.output
         assert "reader: model:m" in done.stdout
-        assert "no model" in done.stdout
+        assert "(reader: literal)" in " ".join(done.stdout.split())
         assert (tmp_path / "rows.csv").read_text().count("\n") > 6
         rows = json.loads(invoked(*common, *url, "--json").stdout)
         assert {row["reader"] for row in rows} == {"model:m"}
