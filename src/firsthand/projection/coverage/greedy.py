@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush, heapreplace
-from itertools import accumulate
-from operator import sub
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import accumulate, count, repeat
+from operator import and_, floordiv, lshift, sub
 
 from .pool import Pool
 
 __all__ = ["Cover"]
 
-_SCALE = 1 << 20
+_SCALE = 20
+"""Bits of a density behind the point."""
 _UNITS = 24
 """Bits of a heap's numbers that hold the unit; the density stands above them, negative, so that the densest and then the earliest comes first."""
-_SHORT = 2_048
-"""Units that the heap starts with."""
+_MASK = (1 << _UNITS) - 1
+_FEW = 2_048
+"""Units that the heap starts with at least."""
+_EVERY = 16
+"""One in so many densities is looked at to find where the densest end."""
 _PATIENCE = 256
 """Units in a row that do not fit the room before the greedy stops looking for smaller ones."""
 
@@ -45,8 +49,9 @@ class Cover:
         self._opened: set[int] = set()
         self._heap: list[int] = []
         self._rest: list[int] = []
+        self._rest_from = 0
         self._offered: set[int] = set()
-        self._worths: list[int] = []
+        self._worths: dict[int, int] = {}
         self._too_large: list[int] = []
 
     def cost(self, unit: int) -> int:
@@ -87,25 +92,26 @@ class Cover:
             The units chosen now, in the order in which they were chosen, and what is left of the room.
         """
         if units is not None:
-            self._offer(units)
+            self._offer(units, room)
         else:
             for key in self._too_large:
                 heappush(self._heap, key)
         self._too_large = []
-        heap, rest = self._heap, self._rest
+        heap = self._heap
         costs, opening, opened, chosen = self._costs, self._opening, self._opened, self.chosen
         offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
         value = weights.__getitem__
-        mask = (1 << _UNITS) - 1
         picked: list[int] = []
         misses = 0
         while misses < _PATIENCE:
-            while rest and (not heap or rest[-1] < heap[0]):
-                heappush(heap, rest.pop())
+            if self._rest and (not heap or heap[0] >= self._rest_from):
+                heap += self._rest
+                heapify(heap)
+                self._rest = []
             if not heap:
                 break
             key = heap[0]
-            unit = key & mask
+            unit = key & _MASK
             if unit in chosen:
                 heappop(heap)
                 continue
@@ -115,7 +121,7 @@ class Cover:
                 misses += 1
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
-            now = unit - ((sum(map(value, own)) * _SCALE // cost) << _UNITS)
+            now = unit - _density(sum(map(value, own)), cost)
             if now == key:
                 heappop(heap)
                 picked.append(unit)
@@ -131,30 +137,49 @@ class Cover:
                 heappop(heap)
         return picked, room
 
-    def _offer(self, units: Sequence[int]) -> None:
+    def _offer(self, units: Sequence[int], room: int) -> None:
         """Fills the heap with the units that are worth anything, by their densities as they are now."""
-        costs, opening, opened, run_of = self._costs, self._opening, self._opened, self.pool.run_of
-        sums = list(accumulate(map(self.weights.__getitem__, self.pool.terms), initial=0))
-        at = list(map(sums.__getitem__, self.pool.offsets))
+        self._offered = set(units)
+        found = self._keys_of(units) if len(units) * _EVERY < len(self.pool) else self._keys_of_all()
+        # Only the densest go into the heap; what is behind them is looked at if it comes to that.
+        sample = sorted(found[::_EVERY])
+        enough = max(_FEW, room // 2) // _EVERY
+        if enough < len(sample):
+            self._rest_from = sample[enough]
+            self._heap = [key for key in found if key < self._rest_from]
+            self._rest = [key for key in found if key >= self._rest_from]
+        else:
+            self._heap, self._rest = found, []
+        heapify(self._heap)
+
+    def _keys_of(self, units: Sequence[int]) -> list[int]:
+        self._worths = {unit: self.worth(unit) for unit in units}
+        return [unit - _density(worth, self.cost(unit)) for unit, worth in self._worths.items() if worth]
+
+    def _keys_of_all(self) -> list[int]:
+        """The keys of the offered units, by loops over the whole pool that run in C: quicker than ours over most of it."""
+        pool = self.pool
+        costs = [cost + self._opening for cost in self._costs]
+        for run in self._opened:
+            first, end = pool.runs[run].first, pool.runs[run].end
+            costs[first:end] = self._costs[first:end]
+        sums = list(accumulate(map(self.weights.__getitem__, pool.terms), initial=0))
+        at = list(map(sums.__getitem__, pool.offsets))
         worths = list(map(sub, at[1:], at))
-        keys = [
-            unit
-            - ((worths[unit] * _SCALE // (costs[unit] if run_of[unit] in opened else costs[unit] + opening)) << _UNITS)
-            for unit in units
-            if worths[unit]
-        ]
-        keys.sort(reverse=True)
-        # The densest units in a small heap, the others sorted behind it: most of them are never looked at.
-        self._rest = keys[:-_SHORT]
-        self._heap = keys[-_SHORT:]
-        self._heap.reverse()
-        self._worths = worths
-        self._offered = set(units) if opening else set()
+        self._worths = dict(enumerate(worths))
+        densities = map(and_, map(floordiv, map(lshift, worths, repeat(_SCALE + _UNITS)), costs), repeat(~_MASK))
+        offered = self._offered
+        return [key for key in map(sub, count(), densities) if key < 0 and key & _MASK in offered]
 
     def _open(self, run: int) -> None:
         """Marks a block as opened: its other units have become cheaper, and come back with what they were worth at most."""
         self._opened.add(run)
         worths, offered = self._worths, self._offered
         for other in range(self.pool.runs[run].first, self.pool.runs[run].end):
-            if worths[other] and other in offered:
-                heappush(self._heap, other - ((worths[other] * _SCALE // self._costs[other]) << _UNITS))
+            if other in offered and worths[other]:
+                heappush(self._heap, other - _density(worths[other], self._costs[other]))
+
+
+def _density(worth: int, cost: int) -> int:
+    """Worth for each token, in the bits above those of the unit."""
+    return (worth << _SCALE + _UNITS) // cost & ~_MASK
