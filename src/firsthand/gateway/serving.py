@@ -5,15 +5,27 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from importlib import import_module
 from types import TracebackType
 from typing import Self
 
-import uvicorn
+from ..errors import ConfigError, FirsthandError, MissingExtraError
 
-from ..errors import ConfigError, FirsthandError
-from .app import build_app
-from .config import GatewayConfig
-from .telemetry import Telemetry
+_EXTRA = ("genai_prices", "httpx2", "prometheus_client", "starlette", "structlog", "uvicorn")
+try:
+    for _name in _EXTRA:
+        import_module(_name)
+except ImportError as error:
+    if error.name not in _EXTRA:
+        raise
+    raise MissingExtraError("the gateway", "gateway") from error
+
+# Only now: the error above is what a person without the extra should see.
+import uvicorn  # noqa: E402
+
+from .app import build_app  # noqa: E402
+from .config import GatewayConfig  # noqa: E402
+from .telemetry import Telemetry  # noqa: E402
 
 __all__ = ["Gateway", "serve"]
 
