@@ -140,8 +140,8 @@ def tell_money(ledger: Ledger, endpoint: Endpoint) -> None:
     currency = ledger.currency
     stderr(
         f"{ledger.path}: {amount(spent.charged, currency)} charged and {amount(spent.reserved, currency)} reserved of a budget of "
-        f"{amount(ledger.budget, currency)}; {spent.answered:,} calls answered, {spent.failed:,} failed, {spent.unresolved:,} of unknown "
-        f"outcome, {spent.abandoned:,} tried again. Price: {endpoint.price.source}."
+        f"{amount(ledger.budget, currency)}, {amount(spent.summaries, currency)} of it for summaries; {spent.answered:,} calls answered, "
+        f"{spent.failed:,} failed, {spent.unresolved:,} of unknown outcome, {spent.abandoned:,} tried again. Price: {endpoint.price.source}."
     )
 
 

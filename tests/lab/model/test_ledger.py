@@ -51,6 +51,11 @@ def test_a_finished_call_is_answered_from_the_file_and_sent_once(tmp_path: Path)
         assert (again.reply, again.status) == (b'{"said":1}', 200)
 
 
+def test_the_file_is_the_user_s_alone(tmp_path: Path) -> None:
+    with ledger(tmp_path):
+        assert (tmp_path / "ledger.db").stat().st_mode & 0o077 == 0
+
+
 def test_another_identity_or_another_body_is_another_call(tmp_path: Path) -> None:
     keys = {call_key("a", b"x"), call_key("a", b"y"), call_key("b", b"x"), call_key("a\0", b"x")}
     assert len(keys) == 4

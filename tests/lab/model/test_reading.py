@@ -191,6 +191,7 @@ def test_summaries_by_the_model_are_paid_for_too(file: Path, tmp_path: Path) -> 
     assert summaries[0].json["messages"][0]["content"] == SYSTEM
     with Ledger(tmp_path / "l.db", currency="CNY", budget=1) as paid:
         assert next(call.identity.rsplit("/", 1)[-1] for call in paid.calls()) == "summary handoff"
+        assert 0 < paid.spent().summaries < paid.spent().total
     assert reading.asked == 1
 
 

@@ -146,7 +146,7 @@ def test_every_check_passes_on_a_session_with_prompt_and_tools(tmp_path: Path) -
     assert shape_of(found).told == "a system prompt among its messages, 1 tools (session)"
 
 
-@pytest.mark.parametrize("name", ["codex/mise-compact3.jsonl.gz", "gemini-cli/c-blosc2-gemini-3-pro.json"])
+@pytest.mark.parametrize("name", ["pi/preloop-omp-thinking.jsonl.gz", "gemini-cli/c-blosc2-gemini-3-pro.json"])
 def test_no_check_fails_on_real_sessions_and_what_is_not_recorded_is_said(name: str) -> None:
     for found in read_sessions(shared(name)):
         checks = verify(found, strategy="futureos-deterministic")

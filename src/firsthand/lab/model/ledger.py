@@ -135,6 +135,8 @@ class Spent:
     unresolved: int
     failed: int
     abandoned: int
+    summaries: int = 0
+    """The part of both that went into summaries; the rest went into questions."""
 
     @property
     def total(self) -> int:
@@ -185,6 +187,8 @@ class Ledger:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        # It holds the text of sessions, which is nobody else's.
+        self.path.touch(mode=0o600)
         self._hold()
         try:
             self._prepare()
@@ -263,7 +267,14 @@ class Ledger:
             sums[state] += count
             charged += settled or 0
             reserved += open_ or 0
-        return Spent(charged, reserved, sums["answered"], sums["reserved"], sums["failed"], sums["abandoned"])
+        (summaries,) = (
+            self._connection()
+            .execute("SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM call WHERE identity LIKE '%/summary %'")
+            .fetchone()
+        )
+        return Spent(
+            charged, reserved, sums["answered"], sums["reserved"], sums["failed"], sums["abandoned"], summaries
+        )
 
     def calls(self) -> list[Call]:
         """All calls in the order in which they were reserved, requests and replies in full."""
