@@ -34,7 +34,7 @@ class InProcess:
         self.app = build_app(config, Telemetry(self.log), transport=upstream)
         self.loop = asyncio.new_event_loop()
         self._lifespan = self.app.router.lifespan_context(self.app)
-        self._client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=self.app), base_url="http://gateway")
+        self._client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app=self.app), base_url="http://127.0.0.1")
 
     def __enter__(self) -> Self:
         self.do(self._lifespan.__aenter__())

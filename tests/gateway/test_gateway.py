@@ -288,16 +288,25 @@ def test_more_requests_than_allowed_are_asked_to_come_back(tmp_path: Path) -> No
         first.join()
 
 
-def test_pages_of_other_sites_are_kept_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": "http://localhost:3000"}, 200),
+        ({"host": "localhost:8787"}, 200),
+        ({"host": "[::1]:8787"}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"host": "evil.example:8787"}, 403),
+        ({"host": "127.evil.example"}, 403),
+    ],
+)
+def test_pages_of_other_sites_are_kept_out(tmp_path: Path, headers: dict[str, str], status: int) -> None:
     with InProcess(tmp_path) as gateway:
-        assert (
-            gateway.ask("openai-chat", [user("openai-chat", "go")], {"origin": "https://evil.example"}).status_code
-            == 403
-        )
-        assert (
-            gateway.ask("openai-chat", [user("openai-chat", "go")], {"origin": "http://localhost:3000"}).status_code
-            == 200
-        )
+        assert gateway.ask("openai-chat", [user("openai-chat", "go")], headers).status_code == status
+        page = gateway.do(gateway._client.get("/_firsthand/status", headers=headers))
+        assert page.status_code == (200 if status == 200 else 401)
+        assert gateway.do(gateway._client.get("/_firsthand/x", headers=headers)).status_code == 404
 
 
 def test_old_sessions_are_deleted_and_others_stay(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ..errors import SessionNotFoundError
 from ..journal import Journal
 from .config import GatewayConfig
 from .engine import Engine
-from .headers import shown_keys
+from .headers import from_elsewhere, shown_keys
 from .relay import Relay
 from .store import FORMAT, GatewayStore
 from .telemetry import Telemetry
@@ -81,6 +81,7 @@ def build_app(
             Route("/_firsthand/sessions/{session}", pages.session, methods=["DELETE"]),
             Route("/metrics", pages.metrics),
             Route("/_firsthand/metrics", pages.metrics),
+            Route("/_firsthand/{rest:path}", pages.nothing),
             Mount("/", app=passed_on),
         ],
         lifespan=lifespan,
@@ -104,6 +105,10 @@ class _Pages:
     async def health(self, request: Request) -> Response:
         """Whether it serves; needs no key and tells nothing else."""
         return JSONResponse({"status": "ok", "version": __version__})
+
+    async def nothing(self, request: Request) -> Response:
+        """What the gateway does not have is not asked of an upstream."""
+        return JSONResponse({"error": {"message": f"the gateway has no page {request.url.path}"}}, 404)
 
     async def status(self, request: Request) -> Response:
         """What it is doing, live."""
@@ -195,7 +200,10 @@ class _Pages:
         return session
 
     def _tenant(self, request: Request) -> str | None:
-        return self._config.tenant(shown_keys({name.lower(): value for name, value in request.headers.items()}))
+        named = {name.lower(): value for name, value in request.headers.items()}
+        if not self._config.keys and from_elsewhere(named):
+            return None
+        return self._config.tenant(shown_keys(named))
 
 
 def _unknown() -> Response:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-__all__ = ["OURS", "RawHeaders", "by_name", "shown_keys", "to_client", "to_upstream"]
+__all__ = ["OURS", "RawHeaders", "by_name", "from_elsewhere", "shown_keys", "to_client", "to_upstream"]
 
 RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -22,6 +23,7 @@ _HOP = frozenset(
 
 _MADE_ANEW = frozenset({b"host", b"content-length", b"accept-encoding", b"expect"})
 _CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
 _READABLE = ("gzip", "deflate")
 
 
@@ -90,6 +92,19 @@ def to_client(headers: RawHeaders, ours: Mapping[str, str], *, length: int | Non
         sent.append((b"content-length", str(length).encode()))
     sent += [(name.encode(), _one_line(value).encode("latin-1", "replace")) for name, value in ours.items()]
     return sent
+
+
+def from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another site makes this request, in a browser on this machine: by its origin, or by a name made to lead here."""
+    origin = headers.get("origin")
+    if origin is not None and not _names_this_machine(origin.partition("://")[2]):
+        return True
+    return not _names_this_machine(headers.get("host", "localhost"))
+
+
+def _names_this_machine(authority: str) -> bool:
+    host = authority.partition("]")[0] + "]" if authority.startswith("[") else authority.partition(":")[0]
+    return host in ("localhost", "[::1]") or _LOOPBACK.fullmatch(host) is not None
 
 
 def shown_keys(headers: Mapping[str, str]) -> list[str]:

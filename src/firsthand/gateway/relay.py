@@ -17,7 +17,7 @@ from .answering import Answering, BrokenError, Exchange, refuse, told
 from .config import GatewayConfig, Mode
 from .context import Arrived, Prepared
 from .engine import Engine
-from .headers import OURS, RawHeaders, by_name, shown_keys
+from .headers import OURS, RawHeaders, by_name, from_elsewhere, shown_keys
 from .incoming import BodyTooLargeError, ClientGoneError, pieces, unpacked, until_gone, whole_body
 from .summariser import UpstreamSummariser
 from .telemetry import Telemetry
@@ -171,12 +171,9 @@ class Relay:
 
     def _stranger(self, named: Mapping[str, str]) -> tuple[int, str] | None:
         """Refuses pages of other sites in a browser on this machine, where no gateway key keeps them out."""
-        if self.config.keys or "origin" not in named:
+        if self.config.keys or not from_elsewhere(named):
             return None
-        host = named["origin"].partition("://")[2].rpartition(":")[0] or named["origin"].partition("://")[2]
-        if host in ("localhost", "127.0.0.1", "[::1]"):
-            return None
-        return 403, "requests of web pages are refused; give the gateway keys to let them in"
+        return 403, "requests of web pages, and under another name than localhost, need a gateway key"
 
     def _summariser(self, exchange: Exchange) -> UpstreamSummariser | None:
         if not self.config.summaries:

@@ -132,7 +132,7 @@ def read_entry(wire: GatewayWire, raw: bytes) -> tuple[Mapping[str, Any], Entry]
 class KnownFacts:
     """Facts by exact hash, so that a message is parsed once and not with each request that shows it. Bounded: the oldest go first."""
 
-    def __init__(self, most: int = 200_000) -> None:
+    def __init__(self, most: int = 100_000) -> None:
         self._most = most
         self._facts: dict[tuple[str, str, bytes], Facts] = {}
 
