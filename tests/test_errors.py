@@ -10,6 +10,7 @@ from firsthand import errors
 
 def every_error() -> list[errors.FirsthandError]:
     made = [
+        errors.AmbiguousEntryError("abcdef", ["abcdef-2", "abcdef-1"], in_session=True),
         errors.OutputCeilingError(8_192, 8_192, 512),
         errors.UnknownNameError("strategy", "best", ["b", "a"]),
         errors.MissingExtraError("exact counts", "exact"),

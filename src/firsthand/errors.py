@@ -13,6 +13,7 @@
     ├── JournalError                the store refused
     │   ├── SessionNotFoundError
     │   ├── EntryNotFoundError
+    │   │   └── AmbiguousEntryError several ids start with what was given; lists them
     │   ├── SessionExistsError
     │   ├── JournalBusyError        another process held the write lock for too long
     │   ├── JournalVersionError     written by a newer firsthand
@@ -33,6 +34,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
+    "AmbiguousEntryError",
     "CompactionRefusedError",
     "ConfigError",
     "ContextOverflowError",
@@ -55,6 +57,8 @@ __all__ = [
     "UnknownFormatError",
     "UnknownNameError",
 ]
+
+_LISTED = 8
 
 
 class FirsthandError(Exception):
@@ -133,6 +137,21 @@ class SessionNotFoundError(JournalError):
 
 class EntryNotFoundError(JournalError):
     """The session has no entry of that id."""
+
+
+class AmbiguousEntryError(EntryNotFoundError):
+    """The first characters of an id are those of several entries.
+
+    Attributes:
+        candidates: their ids.
+    """
+
+    def __init__(self, beginning: str, candidates: Iterable[str], *, in_session: bool) -> None:
+        self.candidates = tuple(sorted(candidates))
+        listed = ", ".join(self.candidates[:_LISTED])
+        more = f" and {len(self.candidates) - _LISTED} more" if len(self.candidates) > _LISTED else ""
+        advice = "give more of the id" if in_session else "give more of the id, or name the session"
+        super().__init__(f"{len(self.candidates)} entries start with {beginning!r}: {listed}{more}; {advice}")
 
 
 class SessionExistsError(JournalError):

@@ -81,13 +81,18 @@ def search(
 
 
 def get(
-    entry: Annotated[str, typer.Argument(help="Id of the entry, as `search` and projections name it.")],
+    entry: Annotated[
+        str, typer.Argument(help="Id of the entry, or the start of it, as `search` and excerpts name it.")
+    ],
     offset: Annotated[int, typer.Option(min=0, help="Bytes to skip.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Bytes on the page; everything when left out.")] = None,
     block: Annotated[int | None, typer.Option(min=0, help="Only this block.")] = None,
     context: Annotated[int, typer.Option(min=0, help="Show so many entries before and after it as well.")] = 0,
     session: Annotated[
-        str | None, typer.Option(help="Session whose entries stand around it, where forks share the entry.")
+        str | None,
+        typer.Option(
+            help="Session in which a short id is looked up, and whose entries stand around it where forks share it."
+        ),
     ] = None,
     as_json: JsonOption = False,
     journal: JournalOption = None,
@@ -106,10 +111,10 @@ def get(
             else:
                 write_bytes(None, (to_utf8(as_text((member,))) + b"\n\n" for member in around))
             return
-        page = store.get(entry, offset=offset, limit=limit or 1_048_576, block=block)
+        page = store.get(entry, session=home, offset=offset, limit=limit or 1_048_576, block=block)
         pages = [page]
         while limit is None and pages[-1].next_offset is not None:
-            pages.append(store.get(entry, offset=pages[-1].next_offset, limit=1_048_576, block=block))
+            pages.append(store.get(page.entry, offset=pages[-1].next_offset, limit=1_048_576, block=block))
     if as_json:
         stdout_json(pages[0] if len(pages) == 1 else pages)
         return

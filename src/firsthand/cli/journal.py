@@ -151,7 +151,7 @@ def _day(ms: int | None) -> str:
 
 def show(
     session: Annotated[str, typer.Argument(help="Id of the session, or the start of it.")],
-    entry: Annotated[str | None, typer.Option(help="Show this entry whole.")] = None,
+    entry: Annotated[str | None, typer.Option(help="Show this entry whole; the start of its id will do.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many entries to list.")] = 50,
     start: Annotated[int, typer.Option("--from", min=0, help="Sequence number to start at.")] = 0,
     as_json: JsonOption = False,
@@ -161,14 +161,16 @@ def show(
     from ..journal import Journal
 
     with Journal.open(journal) as store:
-        transcript = store.transcript(store.session(session).id)
+        found = store.session(session).id
+        wanted = None if entry is None else store.full_id(entry, found)
+        transcript = store.transcript(found)
     if entry is not None:
-        found = [candidate for candidate in transcript.entries if candidate.id == entry]
-        if not found:
+        named = [candidate for candidate in transcript.entries if candidate.id == wanted]
+        if not named:
             raise EntryNotFoundError(
                 f"session {transcript.id} has no entry {entry!r}; `firsthand show {transcript.id}` lists them"
             )
-        _show_entry(found[0], as_json)
+        _show_entry(named[0], as_json)
         return
     active = {member.id for member in transcript.path()}
     listed = [member for member in transcript.entries if member.sequence >= start]
@@ -227,7 +229,9 @@ def export(
 
 def fork(
     session: Annotated[str, typer.Argument(help="Id of the session, or the start of it.")],
-    at: Annotated[str, typer.Option(help="Id of the entry after which the fork goes its own way.")],
+    at: Annotated[
+        str, typer.Option(help="Id of the entry, or the start of it, after which the fork goes its own way.")
+    ],
     new_id: Annotated[str | None, typer.Option("--id", help="Id of the new session; made when left out.")] = None,
     as_json: JsonOption = False,
     journal: JournalOption = None,
@@ -238,7 +242,8 @@ def fork(
     from ..journal import Journal
 
     with Journal.open(journal) as store:
-        created = store.fork(store.session(session).id, at=at, new_id=new_id)
+        found = store.session(session).id
+        created = store.fork(found, at=store.full_id(at, found), new_id=new_id)
     if as_json:
         stdout_json({"session": created})
     else:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from ..errors import ConfigError
 from ..transcript import Entry, Role
+from . import beginnings, history, reading
 from . import find as finding
-from . import history, reading
 from .find import SEARCHED, Found, Search
 from .handle import Handle
 from .history import Page
@@ -62,22 +62,47 @@ class Searching(Handle):
         with self.read() as connection:
             return finding.find(connection, search, limit=limit, cursor=cursor, seconds=seconds)
 
-    def get(self, entry_id: str, *, offset: int = 0, limit: int = 8_192, block: int | None = None) -> Page:
+    def full_id(self, beginning: str, session_id: str | None = None) -> str:
+        """The id of the entry that `beginning` is, or is the only beginning of; excerpts print ids cut like this.
+
+        Args:
+            beginning: an id, or its first characters, six or more.
+            session_id: only entries of this session, those of its active path before others.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            EntryNotFoundError: no entry's id starts with it, or it is too short.
+            AmbiguousEntryError: several do; its `candidates` are their ids.
+        """
+        with self.read() as connection:
+            return beginnings.full_id(connection, beginning, session_id)
+
+    def get(
+        self,
+        entry_id: str,
+        *,
+        session: str | None = None,
+        offset: int = 0,
+        limit: int = 8_192,
+        block: int | None = None,
+    ) -> Page:
         """A page of an entry's readable text, byte for byte; `Match.offset` is a valid offset here.
 
         Args:
-            entry_id: the entry.
+            entry_id: the entry, or the beginning of its id (`full_id`).
+            session: where to look for a beginning.
             offset: UTF-8 bytes to skip.
             limit: bytes on the page, 1 to 1,048,576; at least one character is always given.
             block: only this block; offsets count in it then.
 
         Raises:
             EntryNotFoundError: the journal has no such entry.
+            AmbiguousEntryError: several ids start like this.
             ConfigError: an offset, limit or block that cannot work.
             JournalDamagedError: its bytes do not match their hash.
         """
         with self.read() as connection:
-            found = reading.entry(connection, entry_id)
+            found = reading.entry(connection, beginnings.full_id(connection, entry_id, session))
         return history.page(found, offset=offset, limit=limit, block=block)
 
     @contextmanager
@@ -92,23 +117,26 @@ class Searching(Handle):
             yield Path(connection, session_id, entry_id)
 
     def session_of(self, entry_id: str) -> str:
-        """Id of the session that an entry was appended to; forks of it hold the entry as well.
+        """Id of the session that an entry was appended to; forks of it hold the entry as well. A beginning of its id will do.
 
         Raises:
             EntryNotFoundError: the journal has no such entry.
         """
         with self.read() as connection:
-            return reading.session_of(connection, entry_id)
+            return reading.session_of(connection, beginnings.full_id(connection, entry_id))
 
     def around(self, session_id: str, entry_id: str, context: int) -> tuple[Entry, ...]:
         """An entry with up to `context` entries before and behind it; on the active path, else on the path that ends at it.
+
+        A beginning of the entry's id will do (`full_id`).
 
         Raises:
             SessionNotFoundError: there is no such session.
             EntryNotFoundError: it has no such entry.
         """
         with self.read() as connection:
-            return reading.around(connection, session_id, entry_id, max(0, context))
+            found = beginnings.full_id(connection, entry_id, session_id)
+            return reading.around(connection, session_id, found, max(0, context))
 
 
 def moment(name: str, time: str | None) -> int | None:
