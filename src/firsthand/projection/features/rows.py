@@ -14,7 +14,7 @@ from struct import unpack_from
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
-from .terms import unit_terms, word
+from .terms import CLASS_BITS, TermClass, unit_terms, word
 from .units import Source, cuts, readable, source_of
 
 __all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
@@ -27,6 +27,7 @@ _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
 _WORD = 4
+_CLASS = (1 << CLASS_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ def extract(entry: Entry) -> bytes:
                     found[term] = None
             for term in unit_terms(line):
                 found[term] = None
+            if source is Source.RESULT and (named := [term for term in found if term & _CLASS != TermClass.WORD]):
+                # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
+                found = dict.fromkeys(named)
             starts.append(start)
             ends.append(end)
             sizes.append(size)
