@@ -229,14 +229,20 @@ def _unsummarised(plan: Plan) -> Plan:
 
 
 def sessions_of(files: Sequence[Path]) -> list[Transcript]:
-    """The sessions of the files that hold anything.
+    """The sessions of the files that hold anything, each once: their ids tell the ledger's calls apart.
 
     Raises:
         FormatError: a file is not there, or none can be read.
     """
     from .lab import read_sources
 
-    return [source.transcript for source in read_sources(files) if source.transcript.entries]
+    found: dict[str, Transcript] = {}
+    for source in read_sources(files):
+        if source.transcript.id in found:
+            stderr(f"left out: {source.path} holds the session {source.transcript.id} once more")
+        elif source.transcript.entries:
+            found[source.transcript.id] = source.transcript
+    return list(found.values())
 
 
 def _estimate(found: Sequence[Place], plan: Plan, endpoint: Endpoint) -> None:
