@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import lru_cache
 from zlib import crc32
 
-__all__ = ["CLASS_BITS", "TermClass", "class_of", "named_terms", "pieces_of", "unit_terms", "word"]
+__all__ = ["CLASS_BITS", "TermClass", "class_of", "named_terms", "pieces_of", "text_of", "unit_terms", "word"]
 
 CLASS_BITS = 3
 
@@ -82,6 +82,13 @@ def _number(text: str, kind: TermClass) -> int:
 def class_of(term: int) -> TermClass:
     """The class of a term."""
     return TermClass(term & (1 << CLASS_BITS) - 1)
+
+
+def text_of(term: int, line: str) -> str:
+    """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
+    wanted, kind = term >> CLASS_BITS, class_of(term)
+    found = _COMPOUND.findall(line) if kind is not TermClass.WRITTEN else [part.strip(_EDGES) for part in line.split()]
+    return next((text for text in found if _number(text, kind) >> CLASS_BITS == wanted), "")
 
 
 @lru_cache(maxsize=1 << 17)

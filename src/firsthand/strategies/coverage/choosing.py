@@ -18,6 +18,7 @@ from .excerpts import Group, bridged, grouped, labels, rendered, short_ids
 from .ledger import head, ledger
 from .newest import tail_start
 from .prose import introducing_lines
+from .reasons import reasoned
 from .state import newest_to_do
 from .whole import is_rule
 
@@ -80,6 +81,7 @@ class _Choice:
         self.counter = work.budget.counter
         self.pool = Pool.of(_rows(work.view))
         self.speakers = labels(work.view.entries)
+        self.texts: dict[tuple[int, int], str] = {}
         free = [
             run for run in self.pool.runs if run.entry < work.cut and (run.entry, run.block) not in work.shown_blocks
         ]
@@ -92,6 +94,7 @@ class _Choice:
             if id(run) not in seen:
                 self.cover.know(run.first, run.end)
         self.free = free
+        self.worths = self.cover.weights.copy()
 
     def filled(self) -> tuple[str, list[Group]]:
         """The text that fills the room, and its groups."""
@@ -114,7 +117,16 @@ class _Choice:
             else:
                 forced = forced[: -max(1, len(forced) // 8)]
             made = self._text(forced, picked)
-        return made.text, made.groups
+        return made.text, reasoned(
+            made.groups,
+            self.pool,
+            (*forced, *picked),
+            forced,
+            self.worths,
+            self.work.view.entries,
+            self.texts,
+            is_user_whole=self.work.whole.is_user_whole,
+        )
 
     def _first_round(self) -> tuple[list[int], list[int]]:
         """What is shown in any case, and what the greedy adds."""
@@ -160,7 +172,7 @@ class _Choice:
 
     def _text(self, forced: Iterable[int], picked: Iterable[int]) -> _Text:
         groups = grouped(self.pool, bridged(self.pool, (*forced, *picked), _BRIDGE))
-        text = rendered(groups, self.work.view.entries, self.names, self.speakers)
+        text = rendered(groups, self.work.view.entries, self.names, self.speakers, self.texts)
         return _Text(groups, text, self.counter.count(text) - self.room)
 
     def _forced(self, room: int) -> list[int]:

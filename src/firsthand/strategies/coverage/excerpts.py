@@ -27,10 +27,12 @@ class Group:
     source: Source
     spans: tuple[Span, ...]
     units: tuple[int, ...]
+    reason: str = ""
+    """Why it is shown, for a person."""
 
-    def excerpt(self, entries: Sequence[Entry], reason: str = "") -> Excerpt:
+    def excerpt(self, entries: Sequence[Entry]) -> Excerpt:
         """The same as a part of a plan."""
-        return Excerpt(entries[self.position].id, self.block, self.spans, reason)
+        return Excerpt(entries[self.position].id, self.block, self.spans, self.reason)
 
 
 def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
@@ -60,7 +62,11 @@ def bridged(pool: Pool, units: Iterable[int], most: int) -> list[int]:
 
 
 def rendered(
-    groups: Iterable[Group], entries: Sequence[Entry], names: Mapping[str, str], labels: Mapping[tuple[int, int], str]
+    groups: Iterable[Group],
+    entries: Sequence[Entry],
+    names: Mapping[str, str],
+    labels: Mapping[tuple[int, int], str],
+    texts: dict[tuple[int, int], str],
 ) -> str:
     """The groups as text: a header line with id and speaker or tool, then the lines; a line with `…` stands for a gap.
 
@@ -69,12 +75,16 @@ def rendered(
         entries: the entries that positions count.
         names: how each entry's id is written.
         labels: who speaks in each block, by position and block number.
+        texts: readable texts by position and block number; those that are missing are put in.
     """
     lines: list[str] = []
     for group in groups:
         entry = entries[group.position]
-        text = readable(entry.blocks[group.block])
-        lines.append(f"{names[entry.id]} {labels[group.position, group.block]}:")
+        place = group.position, group.block
+        text = texts.get(place)
+        if text is None:
+            text = texts[place] = readable(entry.blocks[group.block])
+        lines.append(f"{names[entry.id]} {labels[place]}:")
         for number, span in enumerate(group.spans):
             if number:
                 lines.append(GAP)

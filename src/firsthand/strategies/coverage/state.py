@@ -9,7 +9,7 @@ from ...codec import decode
 from ...tokens import Counter
 from ...transcript import Entry, ToolCall
 
-__all__ = ["changed_files", "newest_to_do"]
+__all__ = ["changed_files", "is_to_do", "newest_to_do"]
 
 _TO_DO = re.compile(r"to_?dos?(?:_?(?:write|list|update))?|update_plan|plan_update|write_todos", re.IGNORECASE)
 _CHANGES = re.compile(r"write|edit|patch|create|replace|insert", re.IGNORECASE)
@@ -21,9 +21,14 @@ def newest_to_do(entries: Sequence[Entry]) -> tuple[int, int] | None:
     """Position and block number of the newest call that wrote a to-do list."""
     for position in range(len(entries) - 1, -1, -1):
         for number, block in enumerate(entries[position].blocks):
-            if isinstance(block, ToolCall) and _TO_DO.fullmatch(block.name):
+            if isinstance(block, ToolCall) and is_to_do(block):
                 return position, number
     return None
+
+
+def is_to_do(call: ToolCall) -> bool:
+    """Whether the call writes a to-do list, told by the tool's name."""
+    return _TO_DO.fullmatch(call.name) is not None
 
 
 def changed_files(entries: Sequence[Entry], counter: Counter, room: int) -> list[str]:
