@@ -13,7 +13,7 @@ from real_sessions import shared
 from firsthand.errors import ConfigError
 from firsthand.formats import read_sessions
 from firsthand.lab.compose import Amount, ToolAmount, compose, total
-from firsthand.lab.compose_figure import draw
+from firsthand.lab.figures.composition import draw
 from firsthand.testing.builders import call, image, injected, result, said, session, system, thought, user
 from firsthand.testing.random_entries import entry_lists
 from firsthand.tokens import EstimateCounter

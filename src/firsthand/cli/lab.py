@@ -89,7 +89,7 @@ def compose(
     parts = [composed(found.transcript, used, source=found.label) for found in read_sources(files, format_name)]
     whole = total(parts)
     if figure is not None:
-        from ..lab.compose_figure import draw
+        from ..lab.figures.composition import draw
 
         bars = _by_file(parts)
         draw([*bars, whole] if len(bars) > 1 else bars, figure)

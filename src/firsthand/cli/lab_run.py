@@ -110,7 +110,7 @@ def run(
         write_bytes(csv_file, [as_csv(rows).encode("utf-8", "replace")])
         stderr(f"wrote {len(rows):,} rows: {csv_file}")
     if figure is not None:
-        from ..lab.figures import curves
+        from ..lab.figures.curves import curves
 
         curves(scores(rows, 1), figure)
         stderr(f"figure: {figure}")

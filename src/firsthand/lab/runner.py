@@ -62,8 +62,11 @@ def _code(*strategies: str) -> str:
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).parts
         if (parts[0] in _APART and parts[:2] != ("session", "recall")) or parts[:2] in (
+            ("lab", "cache"),
+            ("lab", "figures"),
             ("lab", "model"),
             ("lab", "money"),
+            ("lab", "report"),
         ):
             continue
         if parts[0] == "strategies" and len(parts) > 2 and (package.name, *parts[:2]) not in own:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import ConfigError, MissingExtraError
-from .compose import KINDS, Amount, Composition
+from ...errors import ConfigError, MissingExtraError
+from ..compose import KINDS, Amount, Composition
 
 __all__ = ["COLOURS", "draw"]
 

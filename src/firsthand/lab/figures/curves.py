@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..errors import ConfigError, MissingExtraError
-from .results import Score
+from ...errors import ConfigError, MissingExtraError
+from ..results import Score
 
 __all__ = ["curves"]
 
