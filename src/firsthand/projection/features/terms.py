@@ -72,6 +72,8 @@ _STOP = frozenset({
 _LONGEST = 200
 _LONGEST_WRITTEN = 60
 _EDGES = "`\"'“”‘’.,;:!?()[]{}<>|*"
+_CONTRACTED = re.compile(r"[^\W\d_]+['’][^\W\d_]{1,2}")
+"""“It's” is two plain words."""
 _ALNUM = re.compile(r"\w.*\W.*\w")
 
 
@@ -142,6 +144,7 @@ def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
         4 <= len(whole) <= _LONGEST_WRITTEN
         and _COMPOUND.fullmatch(whole) is None
         and not _UNSPACED.search(whole)
+        and _CONTRACTED.fullmatch(whole) is None
         and _ALNUM.search(whole)
     ):
         yield whole, TermClass.WRITTEN
