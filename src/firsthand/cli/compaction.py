@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,7 +79,9 @@ def compact(
     format_name: Annotated[
         str | None, typer.Option("--format", help="Format of the file; told by content when left out.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="List the fate of each block.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="List the fate of each block, and why each excerpt was chosen.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one JSON object on stdout.")] = False,
     journal: JournalOption = None,
 ) -> None:
@@ -160,8 +163,8 @@ def compact(
         _print_report(transcript, report, where)
         if explain:
             table(
-                ("entry", "block", "kind", "fate", "tokens", "why"),
-                (tuple(row.values()) for row in _explained(view, plan, used)),
+                ("entry", "block", "kind", "fate", "tokens", "shown", "why"),
+                _gathered(_explained(view, plan, used)),
             )
         if out is not None:
             typer.echo(f"The next request's messages ({to or 'openai-chat'}): {out}")
@@ -260,18 +263,38 @@ def _written(shown: tuple[Entry, ...], wire: str) -> Iterable[bytes]:
     return (encode(body), b"\n")
 
 
-def _explained(view: View, plan: Plan | None, counter: Counter) -> Iterable[dict[str, object]]:
+def _explained(view: View, plan: Plan | None, counter: Counter) -> Iterator[dict[str, Any]]:
     from ..projection.fates import block_kind, fates
+    from ..projection.features.units import readable
 
+    spans = {} if plan is None else {(one.entry, one.block): one.spans for one in plan.excerpts}
     for found in fates(view, plan):
+        tokens = block_cost(found.block, counter)
+        shown = tokens if found.fate == "kept" else None
+        if found.fate == "excerpted" and (found.entry.id, found.number) in spans:
+            text = readable(found.block)
+            shown = counter.count("\n".join(text[a.start : a.end] for a in spans[found.entry.id, found.number]))
         yield {
             "entry": found.entry.id,
             "block": found.number,
             "kind": block_kind(found.entry, found.block),
             "fate": found.fate,
-            "tokens": block_cost(found.block, counter),
+            "tokens": tokens,
+            "shown": shown,
             "why": found.reason,
         }
+
+
+def _gathered(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[Any, ...]]:
+    """The rows for a person: of blocks in a row that are left out without a reason, one line says how many and how large they are."""
+    for plain, members in groupby(rows, key=lambda row: row["fate"] in ("omitted", "summarised") and not row["why"]):
+        listed = list(members)
+        if plain and len(listed) > 1:
+            tokens = sum(row["tokens"] for row in listed)
+            fates = "/".join(dict.fromkeys(row["fate"] for row in listed))
+            yield listed[0]["entry"], None, f"{len(listed)} blocks", fates, tokens, None, f"up to {listed[-1]['entry']}"
+        else:
+            yield from (tuple(row.values()) for row in listed)
 
 
 def _headline(report: Report) -> str:
