@@ -101,9 +101,6 @@ class ReplyReader:
             if event == b"[DONE]":
                 self.finished = True
                 continue
-            if not self._matters(event):
-                self._only_openings = False
-                continue
             value = decode(event)
             if not isinstance(value, dict):
                 continue
@@ -112,17 +109,6 @@ class ReplyReader:
             self._note(told)
             if told.failed:
                 self.failed = value
-
-    def _matters(self, event: bytes) -> bool:
-        """Whether an event may tell more than content; most do not, and are not parsed."""
-        return (
-            b'"usage"' in event
-            or b'"error"' in event
-            or b'finish_reason":"' in event
-            or b'finish_reason": "' in event
-            or b"message_stop" in event
-            or (b'"response.' in event[:200] and b".delta" not in event[:200])
-        )
 
     def _note(self, told: StreamEvent) -> None:
         if told.usage:
