@@ -62,6 +62,7 @@ def test_explain_names_the_fate_of_each_block(sample: Path) -> None:
         "kind": "user",
         "fate": "kept",
         "tokens": blocks[0]["tokens"],
+        "shown": blocks[0]["tokens"],
         "why": "original",
     }
 

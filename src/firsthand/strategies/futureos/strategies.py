@@ -10,9 +10,8 @@ import msgspec
 from ...budget import Budget, Occupancy
 from ...codec import compact_json
 from ...projection.evidence import candidates, evidence_rows
-from ...projection.plan import BlockRef, Item, Kept, Plan, Synthetic, Trigger
-from ...projection.render import shown
-from ...tokens import FRAMING, Counter, total_cost
+from ...projection.plan import BlockRef, Plan, Synthetic, Trigger
+from ...tokens import FRAMING, Counter
 from ...transcript import View
 from ..contract import (
     CompactionRequest,
@@ -25,6 +24,7 @@ from ..contract import (
     SummaryRequest,
 )
 from ..gating import due_at_trigger
+from ..summary_items import halved, summary_items
 from .instruction import HEADINGS, instruction
 from .parts import DEMOTED, SLOT, Prepared, final_check, prepare
 
@@ -166,30 +166,17 @@ class FutureosSummarized(FutureosDeterministic):
 
     def shrink(self, request: SummaryRequest) -> SummaryRequest | None:
         """The first two messages and the newer half of the rest; nothing when there is no half left (5.2, SU-09)."""
-        items = request.items
-        if len(items) <= 3:
-            return None
-        kept = items[:2] + items[2 + (len(items) - 2 + 1) // 2 :]
-        return SummaryRequest(
-            id=request.id,
-            instruction=request.instruction,
-            items=kept,
-            max_output=request.max_output,
-            requires=request.requires,
-        )
+        return halved(request)
 
     def _request(
         self, view: View, budget: Budget, request: CompactionRequest, previous: Plan | None, reserve: int
     ) -> SummaryRequest:
-        current = shown(view, previous)
-        items: tuple[Item, ...] = tuple(part.item or Kept(part.entry.id) for part in current)
-        costs = [total_cost((part.entry,), budget.counter) for part in current]
-        room = budget.window - 2 * reserve - min(2_048, budget.window // 16)
+        items = () if previous is None else previous.items
         prior = next((item.text for item in reversed(items) if isinstance(item, Synthetic)), None)
         return SummaryRequest(
             id="handoff",
             instruction=instruction(reserve, prior=prior, note=request.instructions, prompt=self.prompt),
-            items=_fitted(items, costs, room),
+            items=summary_items(view, previous, budget, reserve),
             max_output=2 * reserve,
             requires=HEADINGS if self.prompt is None else (),
         )
@@ -203,18 +190,6 @@ def _fallen_back(plan: Plan, reason: str) -> Plan:
         version=FutureosDeterministic.version,
         notes={**plan.notes, "fallback": reason},
     )
-
-
-def _fitted(items: tuple[Item, ...], costs: list[int], room: int) -> tuple[Item, ...]:
-    """All messages when they fit, else the first two and the longest suffix that fits with them (futureos.md 5.2)."""
-    if sum(costs) <= room:
-        return items
-    start = len(items)
-    left = room - sum(costs[:2])
-    while start > 2 and costs[start - 1] <= left:
-        start -= 1
-        left -= costs[start]
-    return items[:2] + items[max(start, 2) :]
 
 
 _Index = tuple[str, list[BlockRef]]
