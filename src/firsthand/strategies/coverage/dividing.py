@@ -80,10 +80,12 @@ def divided(
     cut = tail_start(
         view.entries, counter, room.target * options.tail // 100, room.target * max(options.tail, _NEWEST) // 100
     )
-    if cut == 0:
+    if cut == 0 or len(in_place) == len(view.entries):
+        if request.trigger == "manual" and size <= budget.input_limit:
+            return Unchanged("nothing stands before the newest step, so there is nothing to cover")
         return Refused(
             "no-valid-boundary",
-            f"nothing stands before the newest step, which takes {history:,} tokens of the {room.limit:,} there are; "
+            f"nothing but instructions stands before the newest step, which takes {history:,} tokens of the {room.limit:,} there are; "
             "shorten the newest message or use a larger window",
             {"size": history, "limit": room.limit},
         )
@@ -103,4 +105,7 @@ def divided(
         user_share=options.user,
         prose_share=options.prose,
     )
-    return Divided(view, budget, options, replace(room, target=whole.target), cut, whole, tail_cost)
+    placed = whole.placed + sum(in_place.get(entry.id, 0) for entry in view.entries[cut:])
+    return Divided(
+        view, budget, options, replace(room, target=whole.target), cut, replace(whole, placed=placed), tail_cost
+    )

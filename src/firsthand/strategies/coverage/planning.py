@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...budget import Budget
 from ...projection.plan import Plan, Synthetic
 from ...tokens import FRAMING
-from ...transcript import View
+from ...transcript import Entry, Media, Text, ToolCall, ToolResult, View
 from ..contract import CompactionRequest, Decision, Refused
 from .choosing import chosen
 from .dividing import Divided, divided
@@ -38,6 +38,16 @@ def plan_view(
     if (refused := _checked(work, history, after, request, size)) is not None:
         return refused
     kept = tuple(original.kept for original in work.whole.kept)
+    if not (
+        text
+        or any(_says_something(entry) for entry in (*(view[item.entry] for item in kept), *view.entries[work.cut :]))
+    ):
+        return Refused(
+            "budget-exceeded",
+            f"the {min(work.whole.target, work.sizes.limit):,} tokens that the history may take hold neither the newest step nor an excerpt of "
+            "it, so nothing would be shown; use a larger window or target",
+            {"size": size, "limit": work.sizes.limit},
+        )
     return Plan(
         strategy=name,
         version=version,
@@ -57,15 +67,24 @@ def plan_view(
     )
 
 
+def _says_something(entry: Entry) -> bool:
+    """Whether every wire has a message for it: some drop blank texts and reasoning, and have instructions apart."""
+    return entry.role not in ("system", "developer") and any(
+        isinstance(block, (ToolCall, ToolResult, Media)) or (isinstance(block, Text) and block.text.strip())
+        for block in entry.blocks
+    )
+
+
 def _checked(work: Divided, history: int, after: int, request: CompactionRequest, size: int) -> Refused | None:
     """Why the plan cannot stand, or None when it can."""
-    limit = min(work.sizes.limit, work.whole.target) if work.options.fixed_target else work.sizes.limit
-    if history > limit:
+    limit = work.sizes.limit if work.sizes.may_rise else min(work.sizes.limit, work.whole.target)
+    if history > limit or after > work.budget.input_limit:
         return Refused(
             "budget-exceeded",
             f"the newest step ({work.tail_cost:,} tokens) and what must stay whole ({work.whole.cost:,}) exceed the {limit:,} tokens that the "
-            "history may take; shorten the newest message, take a pin back, or use a larger window or target",
-            {"whole": work.whole.cost, "tail": work.tail_cost, "limit": limit},
+            f"history may take beside {work.whole.placed:,} of system and developer messages; shorten the newest message, take a pin back, or use "
+            "a larger window or target",
+            {"whole": work.whole.cost, "tail": work.tail_cost, "placed": work.whole.placed, "limit": limit},
         )
     if request.trigger != "manual" and after >= size:
         return Refused(

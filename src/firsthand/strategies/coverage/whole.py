@@ -73,7 +73,7 @@ def stays_whole(
         if original.kept.entry in placed_ids:
             chosen.add(number)
             placed += original.cost
-    needed = sum(original.cost for original in found if original.is_required)
+    needed = sum(original.cost for n, original in enumerate(found) if original.is_required and n not in chosen)
     if needed * 100 > target * user_share:
         target = max(target, min(most, needed * 100 // max(1, user_share)))
     is_user_whole = needed * 100 <= target * user_share
@@ -82,7 +82,8 @@ def stays_whole(
         chosen.update(number for number, original in enumerate(found) if original.is_required)
         cost = needed
     else:
-        cost += _take(found, "pinned", range(len(found)), target, chosen)
+        # All of them, however large: whoever pinned hears that they do not fit, rather than find them gone.
+        cost += _take(found, "pinned", range(len(found)), needed, chosen)
         cost += _take(found, "user", range(len(found) - 1, -1, -1), target * _NEWEST_USER // 100, chosen)
     instructions = [n for n, original in enumerate(found) if n not in chosen]
     cost += _take(
