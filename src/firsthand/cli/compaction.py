@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+_WITH_SUMMARY = {"coverage": "coverage+summary", "futureos-deterministic": "futureos-summarized"}
+"""Which strategy adds a summary to one that works by rules alone."""
+
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
@@ -175,7 +178,7 @@ def _session_strategy(name: str, pairs: Iterable[str], summary: bool) -> Strateg
     options = _options(pairs)
     if name.startswith("futureos-"):
         options.setdefault("from_originals", True)
-    return strategy_by_name("futureos-summarized" if summary and name == DEFAULT_STRATEGY else name, **options)
+    return strategy_by_name(_WITH_SUMMARY.get(name, name) if summary else name, **options)
 
 
 def _summariser(url: str | None, model: str) -> HttpModel:

@@ -25,6 +25,7 @@ _BUILT_IN: dict[str, tuple[str, str]] = {
     "codex-remote-v2": ("codex.remote", "CodexRemoteV2"),
     "codex-token-budget": ("codex.token_budget", "CodexTokenBudget"),
     "coverage": ("coverage.strategy", "Coverage"),
+    "coverage+summary": ("coverage.summarised", "CoverageSummarised"),
     "futureos-deterministic": ("futureos.strategies", "FutureosDeterministic"),
     "futureos-summarized": ("futureos.strategies", "FutureosSummarized"),
     "opencode-prune": ("opencode.prune", "OpencodePrune"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import accumulate, count, repeat
 from operator import and_, floordiv, lshift, sub
@@ -57,6 +57,11 @@ class Cover:
     def cost(self, unit: int) -> int:
         """What the unit would take now."""
         return self._costs[unit] + (0 if self.pool.run_of[unit] in self._opened else self._opening)
+
+    def cost_of(self, units: Collection[int]) -> int:
+        """What these units would take together."""
+        opening = {self.pool.run_of[unit] for unit in units} - self._opened
+        return sum(map(self._costs.__getitem__, units)) + self._opening * len(opening)
 
     def take(self, units: Iterable[int]) -> int:
         """Counts units as chosen, whatever they are worth; returns what they take."""

@@ -15,6 +15,7 @@ from ...tokens import Counter
 from ...transcript import View
 from .dividing import Divided
 from .excerpts import Group, bridged, grouped, labels, rendered, short_ids
+from .handoff import NO_HANDOFF, Handoff, Offer, worthwhile
 from .ledger import head, ledger
 from .newest import tail_start
 from .prose import introducing_lines
@@ -46,8 +47,8 @@ _BRIDGE = 6
 _SAMPLE = 64
 
 
-def chosen(work: Divided, room: int) -> tuple[str, list[Group]]:
-    """The text of the excerpts with what stands around it, in at most `room` tokens, and what it shows.
+def chosen(work: Divided, room: int, offer: Offer | None = None) -> tuple[str, list[Group], Handoff]:
+    """The text of the excerpts with what stands around it and what it shows, and what is shown of a summary, in at most `room` tokens.
 
     Where there is no room for any, the groups are empty; where there is not even room for the text around them, so is the text.
     """
@@ -56,9 +57,10 @@ def chosen(work: Divided, room: int) -> tuple[str, list[Group]]:
     start = head(work, counter)
     room -= counter.count(start) + _LEDGER
     if room < _LEAST:
-        return (f"{start}\n{ledger(work, (), names)}", []) if room >= 0 else ("", [])
-    text, groups = _Choice(work, names, room).filled()
-    return "\n".join(part for part in (start, text, ledger(work, groups, names)) if part), groups
+        return (f"{start}\n{ledger(work, (), names)}", [], NO_HANDOFF) if room >= 0 else ("", [], NO_HANDOFF)
+    choice = _Choice(work, names, room, offer)
+    text, groups = choice.filled()
+    return "\n".join(part for part in (start, text, ledger(work, groups, names)) if part), groups, choice.handoff
 
 
 @dataclass
@@ -74,8 +76,10 @@ class _Text:
 class _Choice:
     """The choice for one plan."""
 
-    def __init__(self, work: Divided, names: dict[str, str], room: int) -> None:
+    def __init__(self, work: Divided, names: dict[str, str], room: int, offer: Offer | None = None) -> None:
         self.work = work
+        self.offer = offer
+        self.handoff = NO_HANDOFF
         self.names = names
         self.room = room
         self.counter = work.budget.counter
@@ -86,7 +90,7 @@ class _Choice:
             run for run in self.pool.runs if run.entry < work.cut and (run.entry, run.block) not in work.shown_blocks
         ]
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
-        opening = min(_OPENING, 3 + work.whole.target // 2_000)
+        self.opening = opening = min(_OPENING, 3 + work.whole.target // 2_000)
         self.heard = heard(self.pool)
         self.cover = Cover(self.pool, weights(self.heard), [size + 1 for size in self.pool.sizes], opening)
         seen = set(map(id, free))
@@ -133,6 +137,8 @@ class _Choice:
         cover, work = self.cover, self.work
         forced = self._forced(self._pieces(self.room))
         room = self._pieces(self.room * _FIRST_ROUND // 100) - cover.take(forced)
+        if self.offer is not None and room > 0:
+            room -= self._pieces(self._handed_over(self.offer, forced, room))
         lines_fit = work.whole.prose_fits
         if not lines_fit and work.options.prose:
             taken = set(forced)
@@ -141,7 +147,7 @@ class _Choice:
                 for unit in introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks)
                 if unit not in taken
             ]
-            if sum(map(cover.cost, lines)) * 100 <= room * _LINES:
+            if cover.cost_of(lines) * 100 <= room * _LINES:
                 lines_fit = True
                 room -= cover.take(lines)
                 forced += lines
@@ -153,6 +159,15 @@ class _Choice:
         if room > 0:
             picked = picked + cover.spend(room, self._candidates())[0]
         return forced, picked
+
+    def _handed_over(self, offer: Offer, forced: list[int], room: int) -> int:
+        """Takes what a summary is worth into the choice; returns its tokens, which are no longer room for excerpts."""
+        self.handoff = found = worthwhile(
+            offer, self.pool, self.worths, self.opening, forced, self._candidates(), room, self.counter
+        )
+        self.cover.weights.update((term, 0) for term in found.terms if term in self.cover.weights)
+        self.room -= found.tokens
+        return found.tokens
 
     def _candidates(self, source: Source | None = None) -> list[int]:
         runs = self.free if source is None else [run for run in self.free if run.source is source]

@@ -9,13 +9,22 @@ from ...transcript import Entry, Media, Text, ToolCall, ToolResult, View
 from ..contract import CompactionRequest, Decision, Refused
 from .choosing import chosen
 from .dividing import Divided, divided
+from .handoff import MOST, Handoff, Offer
 from .sizing import Options
 
 __all__ = ["plan_view"]
 
 
 def plan_view(
-    view: View, budget: Budget, request: CompactionRequest, options: Options, size: int, name: str, version: str
+    view: View,
+    budget: Budget,
+    request: CompactionRequest,
+    options: Options,
+    size: int,
+    name: str,
+    version: str,
+    summary: str | None = None,
+    summary_share: int = 0,
 ) -> Decision:
     """The plan for a view, or why there is none.
 
@@ -27,13 +36,17 @@ def plan_view(
         size: tokens of the request as it is, fixed tokens included.
         name: the strategy's name.
         version: the strategy's version.
+        summary: text that a model wrote, of which lines are shown as far as they are worth it.
+        summary_share: percent of the target for them at most.
     """
     work = divided(view, budget, request, options, size)
     if not isinstance(work, Divided):
         return work
     fixed = work.whole.cost + work.tail_cost
-    text, groups = chosen(work, min(work.whole.target, work.sizes.limit) - fixed - FRAMING)
-    history = fixed + (FRAMING + budget.counter.count(text) if text else 0)
+    room = min(work.whole.target, work.sizes.limit) - fixed - FRAMING
+    offer = None if summary is None else Offer(summary, min(MOST, room // 2, work.whole.target * summary_share // 100))
+    text, groups, handoff = chosen(work, room, offer)
+    history = fixed + (FRAMING + budget.counter.count(text) if text else 0) + handoff.tokens
     after = history + work.whole.placed + budget.fixed
     if (refused := _checked(work, history, after, request, size)) is not None:
         return refused
@@ -53,17 +66,32 @@ def plan_view(
         version=version,
         covered_from=view.entries[0].id,
         cutoff=view.entries[work.cut - 1].id,
-        items=(*kept, Synthetic("excerpts", text)) if text else kept,
+        items=(
+            *kept,
+            *((Synthetic("summary", handoff.text),) if handoff.text else ()),
+            *((Synthetic("excerpts", text),) if text else ()),
+        ),
         excerpts=tuple(group.excerpt(view.entries) for group in groups),
         tokens_before=size,
         tokens_after=after,
         trigger=request.trigger,
         phase=request.phase,
         instructions=request.instructions,
+        rest="summarised" if handoff.text else "omitted",
+        summary=summary,
         notes={
             "target": f"{work.whole.target}",
             "excerpts": f"{sum(len(group.units) for group in groups)} lines in {len(groups)} groups",
+            **({} if summary is None else {"summary": _said_of(handoff)}),
         },
+    )
+
+
+def _said_of(handoff: Handoff) -> str:
+    return (
+        f"{handoff.lines} lines of it in {handoff.tokens:,} tokens"
+        if handoff.text
+        else "nothing of it is worth its tokens"
     )
 
 

@@ -94,10 +94,22 @@ class Coverage(Strategy):
         stop = gate(size, bool(view.entries), budget, request)
         if stop is not None:
             return stop
-        decision = plan_view(view, budget, request, self._options, size, self.name, self.version)
+        decision = self._planned(view, budget, request, size, previous, summaries)
         if isinstance(decision, Refused) and is_gated(request) and size <= budget.input_limit:
             return Unchanged(f"the request still fits, and nothing smaller can be made of it: {decision.message}")
         return decision
+
+    def _planned(
+        self,
+        view: View,
+        budget: Budget,
+        request: CompactionRequest,
+        size: int,
+        previous: Plan | None,
+        summaries: Mapping[str, Summary] | None,
+    ) -> Decision:
+        """The decision once it is due; `size` is what the request takes now."""
+        return plan_view(view, budget, request, self._options, size, self.name, self.version)
 
     @staticmethod
     def _size(view: View, budget: Budget, previous: Plan | None) -> int:
