@@ -45,12 +45,19 @@ def opencode(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, 
     return [{"role": "system", "content": "You summarise."}, user("openai-chat", text)], {}, {}
 
 
+def pi_split_turn(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, str]]:
+    text = "# Conversation\n[User]: Find MARK-USER\n\n[Assistant tool calls]: bash(cmd=\"ls\")\n\n# Instructions\nSummarise."
+    asked = {"role": "user", "content": [{"type": "text", "text": text}]}
+    return [{"role": "system", "content": "You summarise."}, asked], {}, {}
+
+
 KINDS: dict[str, tuple[str, Any]] = {
     "codex": ("openai-responses", codex),
     "codex (header)": ("openai-responses", codex_by_header),
     "codex-remote": ("openai-responses", codex_remote),
     "claude-code": ("anthropic", claude_code),
     "opencode-or-pi": ("openai-chat", opencode),
+    "opencode-or-pi (a turn's beginning)": ("openai-chat", pi_split_turn),
 }
 
 
