@@ -56,7 +56,9 @@ def test_the_same_word_is_the_same_term_whatever_stands_around_it() -> None:
 
 def test_a_term_carries_its_class() -> None:
     for text, expected in WORDS.items():
-        assert {class_of(term).name for term in word(text)[1]} - {"WRITTEN"} == {name.rsplit(" ", 1)[1] for name in expected}
+        assert {class_of(term).name for term in word(text)[1]} - {"WRITTEN"} == {
+            name.rsplit(" ", 1)[1] for name in expected
+        }
 
 
 def test_a_number_and_its_unit_apart() -> None:
