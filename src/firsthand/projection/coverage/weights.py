@@ -23,7 +23,7 @@ __all__ = ["DEFAULT", "Heard", "Weighing", "heard", "weights"]
 class Weighing:
     """The numbers behind the weights, in hundredths."""
 
-    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 10)
+    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 20)
     """By `TermClass`."""
     sources: tuple[int, ...] = (150, 200, 80, 23, 15, 30)
     """By `Source`; of several the best counts, with the age of its own last mention."""
@@ -80,7 +80,9 @@ def weights(found: Heard, weighing: Weighing = DEFAULT) -> dict[int, int]:
     mask = (1 << CLASS_BITS) - 1
     out: dict[int, int] = {}
     for source in sorted(Source, key=weighing.sources.__getitem__):
-        table = [[max(1, kind * weighing.sources[source] * age // 100) for age in ages] for kind in weighing.classes]
+        table = [
+            [max(1, kind * weighing.sources[source] * age // 100) for age in ages] for kind in (*weighing.classes, 0)
+        ]
         out.update({term: table[term & mask][age] for term, age in found.ages[source].items()})
     recurring = [round(100 * (1 + log(max(1, n))) ** (weighing.recurring / 100)) for n in range(_MOST_COUNTED)]
     for term, n in found.spoken.items():

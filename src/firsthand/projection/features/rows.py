@@ -14,7 +14,7 @@ from struct import unpack_from
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
-from .terms import CLASS_BITS, TermClass, unit_terms, word
+from .terms import may_have_units, unit_terms, word
 from .units import Source, cuts, readable, source_of
 
 __all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
@@ -27,7 +27,6 @@ _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
 _WORD = 4
-_CLASS = (1 << CLASS_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +60,24 @@ def extract(entry: Entry) -> bytes:
             continue
         before = len(starts)
         text = readable(block)
+        has_units = may_have_units(text)
+        is_result = source is Source.RESULT
         for start, end in cuts(text, prose=source in (Source.USER, Source.ASSISTANT)):
             line = text[start:end]
             size = 1
-            found: dict[int, None] = {}
-            for part in line.split():
-                pieces, its_terms = word(part)
+            found: list[int] = []
+            named: list[int] = unit_terms(line) if has_units else []
+            for pieces, its_terms, its_names in map(word, line.split()):
                 size += pieces
-                for term in its_terms:
-                    found[term] = None
-            for term in unit_terms(line):
-                found[term] = None
-            if source is Source.RESULT and (named := [term for term in found if term & _CLASS != TermClass.WORD]):
-                # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
-                found = dict.fromkeys(named)
+                found += its_terms
+                named += its_names
+            # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
+            own = dict.fromkeys(named if is_result and named else (*named, *found))
             starts.append(start)
             ends.append(end)
             sizes.append(size)
-            counts.append(len(found))
-            terms.extend(found)
+            counts.append(len(own))
+            terms.extend(own)
         if len(starts) > before:
             places.append(number << _SOURCE_BITS | source)
             lengths.append(len(starts) - before)

@@ -12,7 +12,17 @@ from enum import IntEnum
 from functools import lru_cache
 from zlib import crc32
 
-__all__ = ["CLASS_BITS", "TermClass", "class_of", "named_terms", "pieces_of", "text_of", "unit_terms", "word"]
+__all__ = [
+    "CLASS_BITS",
+    "TermClass",
+    "class_of",
+    "may_have_units",
+    "named_terms",
+    "pieces_of",
+    "text_of",
+    "unit_terms",
+    "word",
+]
 
 CLASS_BITS = 3
 
@@ -33,20 +43,20 @@ class TermClass(IntEnum):
     QUOTED = 6
     """A single word that its writer put into quotes or code marks."""
     WRITTEN = 7
-    """A stretch without blanks that is more than its parts: an assignment, a call with its arguments, a flag with its value."""
+    """A stretch without blanks that is more than its names: an assignment, a call with its arguments, a flag with its value."""
 
 
 _WIDE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _W = rf"[^\W{_WIDE}]"
 _COMPOUND = re.compile(rf"(?:#|~?/|\.{{1,2}}/|@|--?)?{_W}+(?:(?:::|[./\-]){_W}+)*|[가-힣]+")
-_NAME_JOINTS = re.compile(r"[_.\-/:]")
+_JOINT = re.compile(r"[^\W_][_.\-/:]+[^\W_]")
+_DIGIT = re.compile(r"\d")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]")
 _HEX = re.compile(r"(?:0x)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.I)
 _NUMBER = re.compile(r"[#v]?\d[\d,_]*(?:\.\d+)*")
 _WITH_UNIT = re.compile(r"\d+(?:\.\d+)?(?:[a-zA-Zµ]{1,3}|%)")
 _QUOTES = "`\"'“”‘’"
-_ORDINARY = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _PIECES = re.compile(rf"[{_WIDE}]|[^\W\d_]+|\d+|_+|[^\w\s]+")
 _UNIT_AFTER = re.compile(
     r"(?<![\w.])(\d+(?:\.\d+)?) ((?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
@@ -71,10 +81,11 @@ _STOP = frozenset({
 # fmt: on
 _LONGEST = 200
 _LONGEST_WRITTEN = 60
-_EDGES = "`\"'“”‘’.,;:!?()[]{}<>|*"
+_EDGES = "`\"'“”‘’.,;:!?()[]{}<>|*#=…\\"
+_WRITTEN = re.compile(r"\w[^\w./:-]+\w|\w:\w|\w[./:-]{2,}\w")
+"""Two names or numbers with more between them than the joints of a compound."""
 _CONTRACTED = re.compile(r"[^\W\d_]+['’][^\W\d_]{1,2}")
 """“It's” is two plain words."""
-_ALNUM = re.compile(r"\w.*\W.*\w")
 
 
 def _number(text: str, kind: TermClass) -> int:
@@ -89,22 +100,22 @@ def class_of(term: int) -> TermClass:
 def text_of(term: int, line: str) -> str:
     """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
     wanted, kind = term >> CLASS_BITS, class_of(term)
-    found = _COMPOUND.findall(line) if kind is not TermClass.WRITTEN else [part.strip(_EDGES) for part in line.split()]
+    found = [part.strip(_EDGES) for part in line.split()] if kind is TermClass.WRITTEN else _COMPOUND.findall(line)
     return next((text for text in found if _number(text, kind) >> CLASS_BITS == wanted), "")
 
 
 @lru_cache(maxsize=1 << 17)
-def word(text: str) -> tuple[int, tuple[int, ...]]:
+def word(text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """Size and terms of one word, that is of a stretch of text without blanks.
 
     Returns:
-        Its pieces (see `pieces_of`), and its terms, each once. The same words come again and again, hence the cache.
+        Its pieces (see `pieces_of`), its terms, and those of them that are no plain words, each once. The same words come again and again,
+        hence the cache.
     """
-    return pieces_of(text), tuple(
-        dict.fromkeys(
-            _number(name.casefold() if kind is TermClass.WORD else name, kind) for name, kind in named_terms(text)
-        )
-    )
+    found = {
+        _number(name.casefold() if kind is TermClass.WORD else name, kind): kind for name, kind in named_terms(text)
+    }
+    return pieces_of(text), tuple(found), tuple(term for term, kind in found.items() if kind is not TermClass.WORD)
 
 
 def pieces_of(text: str) -> int:
@@ -127,10 +138,14 @@ def pieces_of(text: str) -> int:
     return max(1, total)
 
 
-def unit_terms(line: str) -> Iterator[int]:
+def unit_terms(line: str) -> list[int]:
     """Terms that only a line shows and none of its words alone: numbers whose unit stands apart."""
-    for match in _UNIT_AFTER.finditer(line):
-        yield _number(match[0], TermClass.NUMBER)
+    return [_number(match[0], TermClass.NUMBER) for match in _UNIT_AFTER.finditer(line)]
+
+
+def may_have_units(text: str) -> bool:
+    """Whether any line of the text has such terms."""
+    return _UNIT_AFTER.search(text) is not None
 
 
 def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
@@ -139,15 +154,6 @@ def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
         if len(text) >= 4 and text.lower() not in _STOP:
             yield text, TermClass.WORD
         return
-    whole = text.strip(_EDGES)
-    if (
-        4 <= len(whole) <= _LONGEST_WRITTEN
-        and _COMPOUND.fullmatch(whole) is None
-        and not _UNSPACED.search(whole)
-        and _CONTRACTED.fullmatch(whole) is None
-        and _ALNUM.search(whole)
-    ):
-        yield whole, TermClass.WRITTEN
     for match in _COMPOUND.finditer(text):
         found = match[0]
         if len(found) > _LONGEST:
@@ -159,6 +165,9 @@ def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
             and text[match.end()] in _QUOTES
         )
         yield from _terms_of(found, quoted)
+    whole = text.strip(_EDGES)
+    if 4 <= len(whole) <= _LONGEST_WRITTEN and _WRITTEN.search(whole) and not _UNSPACED.search(whole):
+        yield whole, TermClass.WRITTEN
     for run in _UNSPACED.finditer(text):
         characters = run[0]
         for at in range(len(characters) - 1):
@@ -175,28 +184,30 @@ def _terms_of(found: str, quoted: bool) -> Iterator[tuple[str, TermClass]]:
 
 def _kind(found: str) -> TermClass | None:
     """The class of one compound, or None where it says too little."""
-    if _NUMBER.fullmatch(found):
-        digits = sum(map(str.isdigit, found))
-        if digits >= 3 or "." in found or found[0] in "#v":
-            return TermClass.NUMBER
-        return TermClass.SMALL_NUMBER if digits == 2 else None
-    if _WITH_UNIT.fullmatch(found):
-        return TermClass.NUMBER
-    if _HEX.fullmatch(found):
-        return TermClass.HASH
-    plain = found.lstrip("-#@~./")
-    if _ORDINARY.fullmatch(plain) and not _INNER_CAPITAL.search(plain):
-        joined = "-" in plain
-        if joined and len(plain) >= 4:
+    if found.isalpha():
+        if len(found) < 4:
+            return None
+        if _INNER_CAPITAL.search(found):
             return TermClass.NAME
+        return TermClass.WORD if found.lower() not in _STOP else None
+    has_digit = _DIGIT.search(found) is not None
+    if has_digit:
+        if _NUMBER.fullmatch(found):
+            digits = sum(map(str.isdigit, found))
+            if digits >= 3 or "." in found or found[0] in "#v":
+                return TermClass.NUMBER
+            return TermClass.SMALL_NUMBER if digits == 2 else None
+        if _WITH_UNIT.fullmatch(found):
+            return TermClass.NUMBER
+        if _HEX.fullmatch(found):
+            return TermClass.HASH
+    if len(found) < 4:
+        return None
+    plain = found.lstrip("-#@~./")
+    if plain.isalpha() and not _INNER_CAPITAL.search(plain):
         if found[0] in "~/." and len(plain) >= 4:
             return TermClass.PATH
         return TermClass.WORD if len(plain) >= 4 and plain.lower() not in _STOP else None
-    if len(found) < 4:
-        return None
     if "/" in found:
         return TermClass.PATH
-    parts = [part for part in _NAME_JOINTS.split(found) if part]
-    if len(parts) > 1 or any(map(str.isdigit, found)) or _INNER_CAPITAL.search(found):
-        return TermClass.NAME
-    return TermClass.WORD
+    return TermClass.NAME if has_digit or _JOINT.search(found) or _INNER_CAPITAL.search(found) else TermClass.WORD
