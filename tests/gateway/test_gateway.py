@@ -478,3 +478,18 @@ def test_what_was_forgotten_is_read_again_from_the_journal(tmp_path: Path) -> No
         answer = gateway.ask("openai-chat", [*messages, said("openai-chat", "ok"), user("openai-chat", "next")])
         assert answer.headers["x-firsthand-session"] == first.headers["x-firsthand-session"]
         assert answer.headers["x-firsthand-decision"] == "projected"
+
+
+def test_a_request_that_does_not_arrive_is_given_up(tmp_path: Path) -> None:
+    import socket
+
+    with FakeServer() as server, running(tmp_path, server, client_timeout=0.2) as both:
+        host, port = both.gateway.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            connection.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
+            answer = b""
+            while piece := connection.recv(4_096):
+                answer += piece
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"timeout_error" in answer
+    assert server.requests == []

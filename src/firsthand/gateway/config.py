@@ -116,6 +116,8 @@ class GatewayConfig:
     max_concurrent: int = 512
     """Requests at a time; more are asked to come back."""
     connect_timeout: float = 30.0
+    client_timeout: float = 120.0
+    """Seconds in which the body of a request must arrive."""
     read_timeout: float = 600.0
     """Seconds of silence from an upstream after which it counts as broken."""
     retention_days: float | None = None
@@ -136,6 +138,14 @@ class GatewayConfig:
             )
         if len({key.id for key in self.keys}) < len(self.keys):
             raise ConfigError("two gateway keys have one id; each names a tenant of its own")
+        times = (
+            ("connect_timeout", self.connect_timeout),
+            ("client_timeout", self.client_timeout),
+            ("read_timeout", self.read_timeout),
+        )
+        for name, seconds in times:
+            if seconds <= 0:
+                raise ConfigError(f"{name} must be above 0 seconds, not {seconds:g}")
         for name, value in (("max_body", self.max_body), ("max_concurrent", self.max_concurrent)):
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, not {value:,}")

@@ -29,6 +29,10 @@ __all__ = ["Relay"]
 _COUNTS: dict[str, GatewayWire] = {"/messages/count_tokens": MESSAGES, "/responses/input_tokens": RESPONSES}
 
 
+class _TooSlowError(Exception):
+    """The request's body did not arrive in time."""
+
+
 class Relay:
     """The ASGI application behind all paths that are not the gateway's own."""
 
@@ -91,10 +95,13 @@ class Relay:
             if exchange.wire is None or self.engine is None:
                 await self._passed(exchange, receive, send)
                 return
-            body = await whole_body(receive, self.config.max_body)
+            body = await self._body(receive)
             await _while_there(self._model(exchange, body, send), receive)
         except ClientGoneError:
             return
+        except _TooSlowError:
+            text = f"the request did not arrive within {self.config.client_timeout:g} seconds (client_timeout)"
+            await refuse(send, 408, shape.error("timeout_error", text), {"connection": "close"})
         except BodyTooLargeError:
             text = f"the request has more than the {self.config.max_body:,} bytes that this gateway takes (max_body)"
             await refuse(send, 413, shape.error("request_too_large", text), {"connection": "close"})
@@ -119,7 +126,7 @@ class Relay:
         if length is not None and length.isdigit() and int(length) > self.config.max_body:
             raise BodyTooLargeError
         small = exchange.wire is not None or not has_body
-        body = await whole_body(receive, self.config.max_body) if small else counted()
+        body = await self._body(receive) if small else counted()
         known = (
             len(body) if isinstance(body, bytes) and has_body else int(length) if length and length.isdigit() else None
         )
@@ -129,6 +136,13 @@ class Relay:
         work = self._answering.sent(exchange, headers, body, send, None, None, {})
         # A body that is still being read has `receive` for itself.
         await (_while_there(work, receive) if isinstance(body, bytes) else work)
+
+    async def _body(self, receive: Receive) -> bytes:
+        try:
+            async with asyncio.timeout(self.config.client_timeout):
+                return await whole_body(receive, self.config.max_body)
+        except TimeoutError:
+            raise _TooSlowError from None
 
     async def _model(self, exchange: Exchange, body: bytes, send: Send) -> None:
         """A request for a model that the engine decides about."""
