@@ -75,7 +75,7 @@ def divided(
     history = size - budget.fixed - placed
     refused = request.trigger == "provider_context_limit"
     room = sizes(options, budget, placed, history, refused=refused)
-    if request.trigger != "manual" and not refused and history <= room.target:
+    if request.trigger != "manual" and not refused and history <= room.target and size <= budget.input_limit:
         return Unchanged(f"the history of {history:,} tokens already fits the target of {room.target:,}")
     cut = tail_start(
         view.entries, counter, room.target * options.tail // 100, room.target * max(options.tail, _NEWEST) // 100
@@ -85,9 +85,9 @@ def divided(
             return Unchanged("nothing stands before the newest step, so there is nothing to cover")
         return Refused(
             "no-valid-boundary",
-            f"nothing but instructions stands before the newest step, which takes {history:,} tokens of the {room.limit:,} there are; "
-            "shorten the newest message or use a larger window",
-            {"size": history, "limit": room.limit},
+            f"the request takes {size:,} tokens, {placed:,} of them system and developer messages, and nothing else stands before its newest "
+            f"step, while the input limit is {budget.input_limit:,}; shorten the newest message or use a larger window",
+            {"size": size, "placed": placed, "limit": budget.input_limit},
         )
     tail_cost = sum(entry_cost(entry, counter) for entry in view.entries[cut:] if entry.id not in in_place)
     found = originals(view.entries[:cut], counter, view.pins)

@@ -75,7 +75,7 @@ def stays_whole(
             placed += original.cost
     needed = sum(original.cost for n, original in enumerate(found) if original.is_required and n not in chosen)
     if needed * 100 > target * user_share:
-        target = max(target, min(most, needed * 100 // max(1, user_share)))
+        target = max(target, min(most, -(-needed * 100 // max(1, user_share))))
     is_user_whole = needed * 100 <= target * user_share
     cost = 0
     if is_user_whole:
