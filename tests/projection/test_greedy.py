@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_passed_over_and_comes_back_with_more_room() -> Non
     pool = pool_of([[[1]], [[2]]])
     cover = Cover(pool, {1: 100, 2: 1}, [10, 1])
     assert cover.spend(5, range(2)) == ([1], 4)
-    assert cover.spend(10) == ([0], 0)
+    assert cover.go_on(10) == ([0], 0)
 
 
 def test_a_block_is_opened_once() -> None:

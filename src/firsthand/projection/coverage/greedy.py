@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import accumulate, count, repeat
-from operator import and_, floordiv, lshift, sub
+from operator import add, and_, floordiv, lshift, sub
 
 from .pool import Pool
 
@@ -50,8 +50,8 @@ class Cover:
         self._heap: list[int] = []
         self._rest: list[int] = []
         self._rest_from = 0
-        self._offered: set[int] = set()
-        self._worths: dict[int, int] = {}
+        self._worth_then: Callable[[int], int] = lambda unit: 0
+        """What a unit was worth when it was offered, which is the most that it can be worth later; 0 for units that were not offered."""
         self._too_large: list[int] = []
 
     def cost(self, unit: int) -> int:
@@ -91,16 +91,22 @@ class Cover:
 
         Args:
             room: what may be spent, in the costs' unit.
-            units: the candidates, none of them chosen; ties go to the earlier one. None: go on with those of the last call.
+            units: the candidates, none of them chosen; None for all units, of which those whose terms are known are worth nothing.
 
         Returns:
-            The units chosen now, in the order in which they were chosen, and what is left of the room.
+            The units chosen now, in the order in which they were chosen (ties go to the earlier one), and what is left of the room.
         """
-        if units is not None:
-            self._offer(units, room)
-        else:
-            for key in self._too_large:
-                heappush(self._heap, key)
+        self._offer(units, room)
+        self._too_large = []
+        return self._spent(room)
+
+    def go_on(self, room: int) -> tuple[list[int], int]:
+        """`spend` with the candidates of the last call, also those that were too large then."""
+        for key in self._too_large:
+            heappush(self._heap, key)
+        return self._spent(room)
+
+    def _spent(self, room: int) -> tuple[list[int], int]:
         self._too_large = []
         heap = self._heap
         costs, opening, opened, chosen = self._costs, self._opening, self._opened, self.chosen
@@ -142,10 +148,9 @@ class Cover:
                 heappop(heap)
         return picked, room
 
-    def _offer(self, units: Sequence[int], room: int) -> None:
+    def _offer(self, units: Sequence[int] | None, room: int) -> None:
         """Fills the heap with the units that are worth anything, by their densities as they are now."""
-        self._offered = set(units)
-        found = self._keys_of(units) if len(units) * _EVERY < len(self.pool) else self._keys_of_all()
+        found = self._keys_of_all() if units is None else self._keys_of(units)
         # Only the densest go into the heap; what is behind them is looked at if it comes to that.
         sample = sorted(found[::_EVERY])
         enough = max(_FEW, room // 2) // _EVERY
@@ -158,31 +163,31 @@ class Cover:
         heapify(self._heap)
 
     def _keys_of(self, units: Sequence[int]) -> list[int]:
-        self._worths = {unit: self.worth(unit) for unit in units}
-        return [unit - _density(worth, self.cost(unit)) for unit, worth in self._worths.items() if worth]
+        worths = {unit: self.worth(unit) for unit in units}
+        self._worth_then = lambda unit: worths.get(unit, 0)
+        return [unit - _density(worth, self.cost(unit)) for unit, worth in worths.items() if worth]
 
     def _keys_of_all(self) -> list[int]:
         """The keys of the offered units, by loops over the whole pool that run in C: quicker than ours over most of it."""
         pool = self.pool
-        costs = [cost + self._opening for cost in self._costs]
+        costs = list(map(add, self._costs, repeat(self._opening)))
         for run in self._opened:
             first, end = pool.runs[run].first, pool.runs[run].end
             costs[first:end] = self._costs[first:end]
         sums = list(accumulate(map(self.weights.__getitem__, pool.terms), initial=0))
         at = list(map(sums.__getitem__, pool.offsets))
         worths = list(map(sub, at[1:], at))
-        self._worths = dict(enumerate(worths))
+        self._worth_then = worths.__getitem__
         densities = map(and_, map(floordiv, map(lshift, worths, repeat(_SCALE + _UNITS)), costs), repeat(~_MASK))
-        offered = self._offered
-        return [key for key in map(sub, count(), densities) if key < 0 and key & _MASK in offered]
+        return list(filter((0).__gt__, map(sub, count(), densities)))
 
     def _open(self, run: int) -> None:
         """Marks a block as opened: its other units have become cheaper, and come back with what they were worth at most."""
         self._opened.add(run)
-        worths, offered = self._worths, self._offered
+        worth_then = self._worth_then
         for other in range(self.pool.runs[run].first, self.pool.runs[run].end):
-            if other in offered and worths[other]:
-                heappush(self._heap, other - _density(worths[other], self._costs[other]))
+            if worth := worth_then(other):
+                heappush(self._heap, other - _density(worth, self._costs[other]))
 
 
 def _density(worth: int, cost: int) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import unpack_from
+from typing import NamedTuple
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
@@ -29,20 +29,19 @@ _SOURCE_BITS = 3
 _WORD = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """Units of one entry, in order: two columns of numbers for the blocks that have units, and columns of the units, as bytes of 32-bit numbers."""
 
-    places: memoryview
-    lengths: memoryview
+    places: array[int]
+    lengths: array[int]
     """Units of each block."""
-    starts: memoryview
-    ends: memoryview
-    sizes: memoryview
+    starts: bytes
+    ends: bytes
+    sizes: bytes
     """In pieces, see `terms.pieces_of`."""
-    counts: memoryview
+    counts: bytes
     """How many of `terms` belong to the unit."""
-    terms: memoryview
+    terms: bytes
     """Of all units, in order."""
 
     def blocks(self) -> Iterator[tuple[int, Source, int]]:
@@ -101,21 +100,18 @@ def read_row(data: bytes) -> Row:
         data = swapped.tobytes()
     if len(data) < _HEAD * _WORD or len(data) % _WORD:
         raise JournalDamagedError(f"a stored row of units has {len(data)} bytes, which no row has")
-    whole = memoryview(data)
     blocks, units = unpack_from("=II", data)
-    first = _HEAD + _BLOCK_COLUMNS * blocks
-    if len(data) < (first + _UNIT_COLUMNS * units) * _WORD:
+    head = (_HEAD + _BLOCK_COLUMNS * blocks) * _WORD
+    column = units * _WORD
+    if len(data) < head + _UNIT_COLUMNS * column:
         raise JournalDamagedError(f"a stored row names {units} units in {blocks} blocks and has {len(data)} bytes")
-
-    def column(start: int, length: int) -> memoryview:
-        return whole[start * _WORD : (start + length) * _WORD]
-
+    of_blocks = array("I", data[_HEAD * _WORD : head])
     return Row(
-        column(_HEAD, blocks).cast("I"),
-        column(_HEAD + blocks, blocks).cast("I"),
-        column(first, units),
-        column(first + units, units),
-        column(first + 2 * units, units),
-        column(first + 3 * units, units),
-        whole[(first + 4 * units) * _WORD :],
+        of_blocks[:blocks],
+        of_blocks[blocks:],
+        data[head : head + column],
+        data[head + column : head + 2 * column],
+        data[head + 2 * column : head + 3 * column],
+        data[head + 3 * column : head + 4 * column],
+        data[head + 4 * column :],
     )

@@ -108,7 +108,7 @@ class _Choice:
             if made.over > 0:
                 picked = self._without(picked, made.over)
             elif made.over < -_SLACK:
-                more = self.cover.spend(self._pieces(-made.over))[0]
+                more = self.cover.go_on(self._pieces(-made.over))[0]
                 if not more:
                     break
                 picked += more
@@ -157,14 +157,12 @@ class _Choice:
             picked, left = cover.spend(share, self._candidates(Source.ASSISTANT))
             room -= share - left
         if room > 0:
-            picked = picked + cover.spend(room, self._candidates())[0]
+            picked = picked + cover.spend(room)[0]
         return forced, picked
 
     def _handed_over(self, offer: Offer, forced: list[int], room: int) -> int:
         """Takes what a summary is worth into the choice; returns its tokens, which are no longer room for excerpts."""
-        self.handoff = found = worthwhile(
-            offer, self.pool, self.worths, self.opening, forced, self._candidates(), room, self.counter
-        )
+        self.handoff = found = worthwhile(offer, self.pool, self.worths, self.opening, forced, room, self.counter)
         self.cover.weights.update((term, 0) for term in found.terms if term in self.cover.weights)
         self.room -= found.tokens
         return found.tokens

@@ -52,7 +52,6 @@ def worthwhile(
     weights: Mapping[int, int],
     opening: int,
     forced: Sequence[int],
-    candidates: Sequence[int],
     room: int,
     counter: Counter,
 ) -> Handoff:
@@ -74,12 +73,10 @@ def worthwhile(
     if cap <= 0:
         return NO_HANDOFF
     joined, first = _joined(pool, offer.text)
-    # A heading comes with the lines under it.
-    units = [unit for unit in range(first, len(joined)) if not offer.text.startswith(_HEADING, joined.starts[unit])]
     known = {**dict.fromkeys(joined.terms[joined.offsets[first] :], 0), **weights}
     trial = Cover(joined, known, [size + 1 for size in joined.sizes], opening)
     trial.take(forced)
-    picked = [unit for unit in trial.spend(room, [*candidates, *units])[0] if unit >= first]
+    picked = [unit for unit in trial.spend(room)[0] if unit >= first]
     while picked:
         lines = _lines(offer.text, joined, picked)
         size = counter.count(lines)
@@ -97,7 +94,11 @@ def worthwhile(
 
 def _joined(pool: Pool, text: str) -> tuple[Pool, int]:
     """The pool with the units of the summary behind its own, and the number of the first of them."""
-    row = read_row(extract(Entry(id="summary", role="assistant", blocks=(Text(text),))))
+    # A heading is no unit: it comes with the lines under it.
+    bullets = "".join(
+        " " * len(line) if line.lstrip().startswith(_HEADING) else line for line in text.splitlines(keepends=True)
+    )
+    row = read_row(extract(Entry(id="summary", role="assistant", blocks=(Text(bullets),))))
     own = Pool.of([row])
     first = len(pool)
     joined = Pool(

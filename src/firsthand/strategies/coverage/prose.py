@@ -18,12 +18,7 @@ _QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
 
 def names_something(entry: Entry) -> bool:
     """Whether the entry's own words hold any term but plain words; "Let me look at this." does not."""
-    return any(
-        class_of(term) != TermClass.WORD
-        for text in typed_text(entry)
-        for part in text.split()
-        for term in word(part)[1]
-    )
+    return any(word(part)[2] for text in typed_text(entry) for part in text.split())
 
 
 def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
