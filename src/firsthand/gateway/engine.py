@@ -46,6 +46,8 @@ class Engine:
         self.recorder = Recorder()
         self.compactor = Compactor(store, config.strategy)
         self._known = KnownFacts()
+        # Planning is work for the processor: more of it side by side would only hold up the streams of everybody else.
+        self._few_at_a_time = asyncio.Semaphore(2)
         self._attachments: dict[str, tuple[Attachment, ...]] = {}
         self._log = log
 
@@ -289,7 +291,8 @@ class Engine:
             path, context.length, front, budget, context.counter, used, trigger, phase_of(context.facts), context.request.model,
             arrived.summarise, *shared_with_summary(context),
         )  # fmt: skip
-        made = await asyncio.to_thread(self.compactor.make, wanted)
+        async with self._few_at_a_time:
+            made = await asyncio.to_thread(self.compactor.make, wanted)
         outcome = made.outcome
         self._log(
             "compaction", session=path.session, outcome=outcome.kind, reason=outcome.reason, trigger=trigger,
