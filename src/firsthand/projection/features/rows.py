@@ -6,6 +6,7 @@ how many units it has; for each unit its start, end, size in pieces and number o
 
 from __future__ import annotations
 
+import re
 import sys
 from array import array
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
-from .terms import may_have_units, unit_terms, word
+from .terms import may_have_units, pieces_of, unit_terms, word
 from .units import Source, cuts, readable, source_of
 
 __all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
@@ -27,6 +28,8 @@ _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
 _WORD = 4
+_LINE_NUMBER = re.compile(r"\d+(?:→|\t|$)")
+"""What a tool that shows a file puts before each line. It names nothing, and would make every line new."""
 
 
 class Row(NamedTuple):
@@ -64,6 +67,9 @@ def extract(entry: Entry) -> bytes:
         for start, end in cuts(text, prose=source in (Source.USER, Source.ASSISTANT)):
             line = text[start:end]
             size = 1
+            if line[0].isdigit() and (match := _LINE_NUMBER.match(line)):
+                size += pieces_of(match[0])
+                line = line[match.end() :]
             found: list[int] = []
             named: list[int] = unit_terms(line) if has_units else []
             for pieces, its_terms, its_names in map(word, line.split()):

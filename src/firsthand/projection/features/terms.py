@@ -7,7 +7,6 @@ text. Two texts may share a number (about once in 30,000 texts of 200,000); then
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 from zlib import crc32
@@ -57,7 +56,7 @@ _HEX = re.compile(r"(?:0x)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.I)
 _NUMBER = re.compile(r"[#v]?\d[\d,_]*(?:\.\d+)*")
 _WITH_UNIT = re.compile(r"\d+(?:\.\d+)?(?:[a-zA-Zµ]{1,3}|%)")
 _QUOTES = "`\"'“”‘’"
-_PIECES = re.compile(rf"[{_WIDE}]|[^\W\d_]+|\d+|_+|[^\w\s]+")
+_PIECE = re.compile(rf"[{_WIDE}]|[a-zA-Z\u00aa-\u036f]{{1,7}}|[^\W\d_]{{1,2}}|\d{{1,3}}|_{{1,3}}|[^\w\s]{{1,3}}")
 _UNIT_AFTER = re.compile(
     r"(?<![\w.])(\d+(?:\.\d+)?) ((?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
 )
@@ -124,18 +123,7 @@ def pieces_of(text: str) -> int:
     Runs of letters count one for seven letters, digits one for three, other marks one for two, a wide character one. Against o200k, whose
     counts it is proportional to within some percent on whole projections, it is right about single lines to within a token or two.
     """
-    if text.isalpha() and text.isascii():
-        return (len(text) + 6) // 7
-    total = 0
-    for piece in _PIECES.findall(text):
-        first = piece[0]
-        if first.isalpha():
-            total += (len(piece) + 6) // 7 if first < "\u0370" else (len(piece) + 1) // 2
-        elif first.isdigit():
-            total += (len(piece) + 2) // 3
-        else:
-            total += (len(piece) + 2) // 3
-    return max(1, total)
+    return len(_PIECE.findall(text)) or 1
 
 
 def unit_terms(line: str) -> list[int]:
@@ -148,38 +136,32 @@ def may_have_units(text: str) -> bool:
     return _UNIT_AFTER.search(text) is not None
 
 
-def named_terms(text: str) -> Iterator[tuple[str, TermClass]]:
-    """The terms of a stretch without blanks, as texts with their classes; a compound is followed by its parts that stand for themselves."""
+def named_terms(text: str) -> list[tuple[str, TermClass]]:
+    """The terms of a stretch without blanks, as texts with their classes."""
     if text.isalpha() and text.isascii() and not _INNER_CAPITAL.search(text):
-        if len(text) >= 4 and text.lower() not in _STOP:
-            yield text, TermClass.WORD
-        return
+        return [(text, TermClass.WORD)] if len(text) >= 4 and text.lower() not in _STOP else []
+    out: list[tuple[str, TermClass]] = []
     for match in _COMPOUND.finditer(text):
         found = match[0]
         if len(found) > _LONGEST:
             continue
-        quoted = (
-            match.start() > 0
-            and match.end() < len(text)
-            and text[match.start() - 1] in _QUOTES
-            and text[match.end()] in _QUOTES
-        )
-        yield from _terms_of(found, quoted)
+        kind = _kind(found)
+        if (kind is None or kind is TermClass.WORD) and len(found) >= 3 and _is_quoted(text, *match.span()):
+            kind = TermClass.QUOTED
+        if kind is not None:
+            out.append((found, kind))
     whole = text.strip(_EDGES)
     if 4 <= len(whole) <= _LONGEST_WRITTEN and _WRITTEN.search(whole) and not _UNSPACED.search(whole):
-        yield whole, TermClass.WRITTEN
-    for run in _UNSPACED.finditer(text):
-        characters = run[0]
-        for at in range(len(characters) - 1):
-            yield characters[at : at + 2], TermClass.WORD
+        out.append((whole, TermClass.WRITTEN))
+    if not text.isascii():
+        for run in _UNSPACED.finditer(text):
+            characters = run[0]
+            out += ((characters[at : at + 2], TermClass.WORD) for at in range(len(characters) - 1))
+    return out
 
 
-def _terms_of(found: str, quoted: bool) -> Iterator[tuple[str, TermClass]]:
-    kind = _kind(found)
-    if quoted and len(found) >= 3 and (kind is None or kind is TermClass.WORD):
-        kind = TermClass.QUOTED
-    if kind is not None:
-        yield found, kind
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    return start > 0 and end < len(text) and text[start - 1] in _QUOTES and text[end] in _QUOTES
 
 
 def _kind(found: str) -> TermClass | None:

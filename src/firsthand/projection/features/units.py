@@ -20,6 +20,7 @@ _LONG_PROSE = 120
 _LONGEST = 256
 _WINDOW = 160
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])")
+_LINE = re.compile(r"\S(?:[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*\S)?")
 _BREAKS = re.compile(r"[\s,;]")
 
 
@@ -94,18 +95,13 @@ def cuts(text: str, *, prose: bool) -> Iterator[tuple[int, int]]:
         text: the readable text.
         prose: whether somebody wrote it for a reader, so that sentences end at full stops.
     """
-    start = 0
-    for line in text.splitlines(keepends=True):
-        end = start + len(line)
-        if line and not line.isspace():
-            stripped = line.rstrip()
-            first = start + len(line) - len(line.lstrip())
-            last = start + len(stripped)
-            if last - first <= (_LONG_PROSE if prose else _LONGEST):
-                yield first, last
-            else:
-                yield from _pieces(text, first, last, prose)
-        start = end
+    most = _LONG_PROSE if prose else _LONGEST
+    for match in _LINE.finditer(text):
+        start, end = match.span()
+        if end - start <= most:
+            yield start, end
+        else:
+            yield from _pieces(text, start, end, prose)
 
 
 def _pieces(text: str, start: int, end: int, prose: bool) -> Iterator[tuple[int, int]]:
