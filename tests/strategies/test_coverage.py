@@ -276,7 +276,7 @@ def test_a_newest_step_that_alone_is_too_large_is_cut_at_both_ends_under_its_id(
     assert plan.cutoff == history.entries[-1].id
     assert plan.tokens_after <= 12_000
     text = excerpts(plan)
-    assert f"{history.entries[-1].id} bash:" in text
+    assert f"{history.entries[-1].id} bash result:" in text
     assert lines[0] in text
     assert lines[-1] in text
     spans = [excerpt for excerpt in plan.excerpts if excerpt.entry == history.entries[-1].id]
@@ -328,8 +328,8 @@ def test_groups_stand_in_original_order_under_their_ids_with_gaps_marked() -> No
     )
     plan = planned(history, limits=budget(200_000, target=2_000))
     lines = excerpts(plan).splitlines()
-    at = lines.index("e3 bash:")
-    assert lines[at + 1 : at + 4] == ["config/app.toml:3: port = 8123", "…", "config/db.toml:9: DB_PORT = 5432"]
+    at = lines.index("e3 bash result:")
+    assert lines[at + 1 : at + 3] == ["config/app.toml:3: port = 8123", "… config/db.toml:9: DB_PORT = 5432"]
     positions = [history.positions[excerpt.entry] for excerpt in plan.excerpts]
     assert positions == sorted(positions)
     assert lines[-1].startswith("[Left out, but kept in the journal: ")

@@ -68,7 +68,7 @@ def rendered(
     labels: Mapping[tuple[int, int], str],
     texts: dict[tuple[int, int], str],
 ) -> str:
-    """The groups as text: a header line with id and speaker or tool, then the lines; a line with `…` stands for a gap.
+    """The groups as text: a header line with id and speaker or tool, then the lines; `…` before a line stands for a gap.
 
     Args:
         groups: in order.
@@ -86,14 +86,13 @@ def rendered(
             text = texts[place] = readable(entry.blocks[group.block])
         lines.append(f"{names[entry.id]} {labels[place]}:")
         for number, span in enumerate(group.spans):
-            if number:
-                lines.append(GAP)
-            lines.append(text[span.start : span.end])
+            shown = text[span.start : span.end]
+            lines.append(f"{GAP} {shown}" if number else shown)
     return "\n".join(lines)
 
 
 def labels(entries: Sequence[Entry]) -> dict[tuple[int, int], str]:
-    """Who speaks in each block: `user`, `assistant`, a called tool, or a tool whose result it is."""
+    """Who speaks in each block: `user`, `assistant`, `call read`, `read result`."""
     tools: dict[str, str] = {}
     out: dict[tuple[int, int], str] = {}
     for position, entry in enumerate(entries):
@@ -104,7 +103,7 @@ def labels(entries: Sequence[Entry]) -> dict[tuple[int, int], str]:
                     out[position, number] = f"call {name}"
                 case ToolResult(call_id=call):
                     name = block.name or tools.get(call, "tool")
-                    out[position, number] = f"{name} error" if block.is_error else name
+                    out[position, number] = f"{name} error" if block.is_error else f"{name} result"
                 case _:
                     out[position, number] = entry.role
     return out
