@@ -493,3 +493,17 @@ def test_a_request_that_does_not_arrive_is_given_up(tmp_path: Path) -> None:
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"timeout_error" in answer
     assert server.requests == []
+
+
+@EACH_WIRE
+def test_why_nothing_could_be_done_stands_in_the_answer(tmp_path: Path, wire: str) -> None:
+    with InProcess(tmp_path, FakeServer(cache=False), windows=WINDOW) as gateway:
+        tools = {
+            "openai-chat": {"type": "function", "function": {"name": "bash"}},
+            "openai-responses": {"type": "function", "name": "bash"},
+        }
+        offered = [{**tools.get(wire, {"name": "bash", "input_schema": {}}), "description": "a tool " * 10_000}]
+        answer = gateway.ask(wire, long(wire), tools=offered)
+        assert answer.headers["x-firsthand-decision"] == "forwarded"
+        assert answer.headers["x-firsthand-reason"].startswith("a compaction was due and came to nothing: ")
+        assert "tokens" in answer.headers["x-firsthand-reason"]

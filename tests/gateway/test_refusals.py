@@ -129,7 +129,8 @@ def test_a_client_that_leaves_stops_the_upstream(tmp_path: Path) -> None:
         body = json.dumps({"model": "m", "stream": True, "messages": [user("openai-chat", "go")]}).encode()
         with socket.create_connection((host, int(port))) as connection:
             connection.sendall(
-                b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n" % len(body)
+                + body
             )
             assert connection.recv(4_096).startswith(b"HTTP/1.1 200")
         limit = time.monotonic() + 5

@@ -262,7 +262,7 @@ class Engine:
                 made = await self._compacted(context, window, wanted)
                 if made is not None:
                     return made
-                reason = "a compaction was due and came to nothing"
+                reason = f"a compaction was due and came to nothing: {path.refused}"
         if front is not None:
             return self._projected(replace(context, front=front), window, "projected", full, reason)
         return Prepared(context.arrived.body, "forwarded", reason, used.tokens, used.tokens, window, context)
@@ -300,6 +300,7 @@ class Engine:
         )  # fmt: skip
         if made.front is None:
             path.tried_at = used.tokens
+            path.refused = outcome.reason
             return None
         path.tried_at = 0
         self.paths.add_front(path, made.front)

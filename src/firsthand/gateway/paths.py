@@ -80,6 +80,8 @@ class Path:
     """What was counted for a reply that no request has shown yet, and whether it came to its end."""
     tried_at: int = 0
     """Occupancy at which a compaction last came to nothing."""
+    refused: str = ""
+    """Why it did."""
     tools: int = 0
     """How many tools the newest request offered."""
     learned: dict[str, int] = field(default_factory=dict)
