@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import FormatError
-from . import lab_audit, lab_cache, lab_capture, lab_model, lab_money, lab_open, lab_run, lab_verify
+from . import lab_audit, lab_cache, lab_capture, lab_model, lab_money, lab_open, lab_report, lab_run, lab_verify
 from .output import progress, stderr, stdout_json, table
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
     lab_open.register(lab_app)
     lab_capture.register(lab_app)
     lab_verify.register(lab_app)
+    lab_report.register(lab_app)
     lab_app.command("freeze", epilog="Example: firsthand lab freeze ~/.claude/projects --out frozen")(freeze)
     app.add_typer(lab_app)
 

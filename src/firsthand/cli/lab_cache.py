@@ -48,6 +48,7 @@ def cache(
     path = model_file or installed()
     with LocalModel(path, threads=threads) as model:
         found = list(measure_cache(LocalServer(model), strategies=names, progress=_say))
+    _keep(found, path, strategies, model_file)
     if as_json:
         stdout_json([_row(one) for one in found])
     else:
@@ -56,6 +57,22 @@ def cache(
         stderr(f"outside of its bar: {line}")
     if told:
         raise typer.Exit(1)
+
+
+def _keep(found: Sequence[Measured], path: Path, strategies: str | None, model_file: Path | None) -> None:
+    """For `firsthand lab report`, which shows the newest measurement."""
+    import shlex
+
+    import msgspec
+
+    from ..lab.cache.stored import CacheLine, keep_measurements
+    from .lab_run import default_cache
+
+    command = ["firsthand", "lab", "cache"]
+    command += ["--strategies", strategies] if strategies else []
+    command += ["--model-file", str(model_file)] if model_file else []
+    rows = [msgspec.convert(_row(one), CacheLine) for one in found]
+    keep_measurements(default_cache().parent, rows, path.name, shlex.join(command))
 
 
 def _say(told: str) -> None:

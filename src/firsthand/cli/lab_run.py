@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..lab.results import Row
     from ..lab.run_setup import Rival, Setup
 
-__all__ = ["register"]
+__all__ = ["default_cache", "origins_of", "register", "setup_of", "shown_progress", "targets_of"]
 
 COUNTERS = ("model", "estimate", "exact")
 
@@ -97,15 +97,15 @@ def run(
 
     if synthetic == bool(files):
         raise ConfigError("name session files, or --synthetic, not both and not neither")
-    setup = _setup(
+    setup = setup_of(
         synthetic, strategies, at, mode, window, target, counter, summariser, model, exams, recall, carry, seeds
     )
-    origins = _origins(files or [])
+    origins = origins_of(files or [])
     if survival is not None:
         _replayed(origins, setup, _windows(survival), csv_file, as_json)
         return
-    store = Cache(None if no_cache else cache or _default_cache())
-    rows = measured(origins, setup, store, workers=workers, progress=_progress())
+    store = Cache(None if no_cache else cache or default_cache())
+    rows = measured(origins, setup, store, workers=workers, progress=shown_progress())
     if csv_file is not None:
         write_bytes(csv_file, [as_csv(rows).encode("utf-8", "replace")])
         stderr(f"wrote {len(rows):,} rows: {csv_file}")
@@ -122,7 +122,7 @@ def run(
     print_run(rows, setup, len(origins), by_kind=by_kind, by_session=by_session, least=1 if synthetic else None)
 
 
-def _setup(
+def setup_of(
     synthetic: bool,
     strategies: str | None,
     at: str,
@@ -137,6 +137,12 @@ def _setup(
     carry: bool | None,
     seeds: int,
 ) -> Setup:
+    """How a user wants sessions measured.
+
+    Raises:
+        ConfigError: an option that cannot work.
+        UnknownNameError: no strategy of that name.
+    """
     from ..lab.questions import EXAMS
     from ..lab.run_setup import Setup
     from ..lab.runner import default_strategies
@@ -152,7 +158,7 @@ def _setup(
     asked = tuple(_listed(exams)) or EXAMS
     if unknown := set(asked) - set(EXAMS):
         raise ConfigError(f"there is no exam {', '.join(sorted(unknown))}; choose of: {', '.join(EXAMS)}")
-    sizes, rivals = _target(target)
+    sizes, rivals = targets_of(target)
     if counter not in (None, *COUNTERS):
         raise ConfigError(f"the counter of the budgets is {', '.join(COUNTERS)}, not {counter!r}")
     by = tuple(_listed(summariser)) or ("none", "extractive")
@@ -192,7 +198,7 @@ def _replayed(
     from ..lab.results import as_csv
     from ..lab.runner import replay
 
-    show = _progress()
+    show = shown_progress()
     rows: list[Row] = []
     for number, origin in enumerate(origins, start=1):
         rows += replay(origin, setup, windows)
@@ -232,7 +238,7 @@ def _percent(text: str) -> int:
     return int(text)
 
 
-def _target(text: str | None) -> tuple[tuple[int, ...], tuple[Rival, ...]]:
+def targets_of(text: str | None) -> tuple[tuple[int, ...], tuple[Rival, ...]]:
     """Sizes, or rivals: strategies at their own size or at a given one."""
     from ..lab.run_setup import Rival
     from ..strategies import strategy_by_name
@@ -253,7 +259,7 @@ def _target(text: str | None) -> tuple[tuple[int, ...], tuple[Rival, ...]]:
     return (), tuple(rivals)
 
 
-def _origins(files: Sequence[Path]) -> list[Origin]:
+def origins_of(files: Sequence[Path]) -> list[Origin]:
     """The sessions of the files; what cannot be read is said and left out.
 
     Raises:
@@ -284,12 +290,13 @@ def _expanded(files: Sequence[Path]) -> Sequence[Path]:
     return expanded(files)
 
 
-def _default_cache() -> Path:
+def default_cache() -> Path:
+    """Where finished measurements are kept unless a user says otherwise."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "firsthand" / "lab-run.jsonl"
 
 
-def _progress() -> Callable[[int, int], None]:
+def shown_progress() -> Callable[[int, int], None]:
     """Says how far a run is, about twenty times in all; in place where stderr is a terminal."""
     last = -1
 

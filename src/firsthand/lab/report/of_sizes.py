@@ -1,0 +1,108 @@
+"""Tables of what rules measured where sizes count: curves, comparisons at equal size, and what is left after many compactions."""
+
+from __future__ import annotations
+
+from ..comparisons import comparisons
+from ..results import Row, scores
+from .of_rules import LITERAL, SOURCES, arm, least_of
+from .record import Record
+from .tables import Table, figure, names, percent, share
+
+__all__ = ["curve_table", "equal_tables", "survival_table"]
+
+
+def curve_table(record: Record) -> Table | None:
+    """Scores at sizes that were asked for."""
+    found = scores(record.rows.get("curves", []), least_of(record))
+    exams = names(score.exam for score in found)
+    by = {(arm(score), score.target, score.exam): score for score in found}
+    lines = []
+    for name, target in names((arm(score), score.target) for score in found):
+        some = [by[name, target, exam] for exam in exams if (name, target, exam) in by]
+        lines.append(
+            (
+                name,
+                figure(target) if target is not None else "its own",
+                figure(max(score.tokens for score in some)),
+                *(percent(by[name, target, exam].mean) if (name, target, exam) in by else "" for exam in exams),
+                figure(max(score.values for score in some)),
+            )
+        )
+    if not lines:
+        return None
+    return Table(
+        "curves",
+        "At sizes that were asked for, % of values shown",
+        ("strategy, summary", "asked", "tokens", *exams, "values of the largest exam"),
+        tuple(lines),
+        record.command_of("curves"),
+        f"{LITERAL}. Tokens: the median size that came out; a size that is asked for is a wish.",
+    )
+
+
+def equal_tables(record: Record) -> list[Table]:
+    """Comparisons at equal size."""
+    found = comparisons(record.rows.get("equal", []), least_of(record))
+    tables = []
+    for strategy, by, rival in names((one.strategy, one.summariser, one.rival) for one in found):
+        part = [one for one in found if (one.strategy, one.summariser, one.rival) == (strategy, by, rival)]
+        sizes = {
+            tail: max((one for one in part if one.tail == tail), key=lambda one: one.boundaries)
+            for tail in names(one.tail for one in part)
+        }
+        told = "; ".join(
+            f"{tail}: {one.boundaries:,} boundaries, size {100 * one.size:.1f} % of the rival's, at most {100 * one.largest:.1f} %"
+            + (f", {one.over:,} left out that could not be brought down to it" if one.over else "")
+            for tail, one in sizes.items()
+        )
+        tables.append(
+            Table(
+                f"equal-{strategy}-{by}-{rival}".replace(":", "-"),
+                f"{strategy}{'' if by == '-' else f', summary {by}'}, at the size of {rival}: points more",
+                ("exam", "tail", "score %", "rival %", "points", "95 %", *SOURCES, "worst", "sessions below", "values"),
+                tuple(
+                    (
+                        one.exam, one.tail, percent(one.score), percent(one.rival_score), _points(one.difference),
+                        "" if one.low is None or one.high is None else f"{one.low:+.1f} / {one.high:+.1f}",
+                        *(_points(one.sources.get(source)) for source in SOURCES), _points(one.worst), f"{one.below}/{one.sessions}",
+                        figure(one.values),
+                    )
+                    for one in part
+                ),
+                record.command_of("equal"),
+                f"{LITERAL}. A gain counts only where both tails show it. {told}.",
+            )
+        )  # fmt: skip
+    return tables
+
+
+def _points(difference: float | None) -> str:
+    return "" if difference is None else f"{difference:+.1f}"
+
+
+def survival_table(record: Record) -> Table | None:
+    """What is left after the 1st, 5th and 20th compaction."""
+    rows = record.rows.get("survival", [])
+    if not rows:
+        return None
+    exams = names(row.exam for row in rows)
+    groups: dict[tuple[str, int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((arm(row), row.window, row.boundary), []).append(row)
+    lines = []
+    for (name, window, boundary), found in groups.items():
+        cells = (
+            share(sum(row.hits for row in found if row.exam == exam), sum(row.of for row in found if row.exam == exam))
+            for exam in exams
+        )
+        equal = {row.equal for row in found}
+        told = "needs a summary" if equal == {None} else "no" if False in equal else "yes"
+        lines.append((name, figure(window), boundary, str(len({row.session for row in found})), *cells, told))
+    return Table(
+        "survival",
+        "After many compactions of one running session",
+        ("strategy, summary", "window", "after", "sessions", *exams, "equals the plan made at once"),
+        tuple(lines),
+        record.command_of("survival"),
+        f"{LITERAL}. Hits/values of everything before that compaction, sessions pooled; histories differ, since each strategy's own trigger decides.",
+    )
