@@ -10,6 +10,7 @@ import pytest
 from gatewayed import WIRES, agent_session, running, said, user
 from in_process import InProcess
 
+from firsthand.strategies import strategy_by_name
 from firsthand.testing.server import Failure, FakeServer, Reply
 
 EACH_WIRE = pytest.mark.parametrize("wire", WIRES)
@@ -158,3 +159,30 @@ def test_a_reply_that_came_after_a_replay_is_a_complete_one(tmp_path: Path) -> N
         reply = list(journal.entries(got.headers["x-firsthand-session"]))[-2]
     assert (reply.role, reply.status) == ("assistant", "complete")
     assert reply.usage is not None
+
+
+def test_a_client_that_leaves_during_a_compaction_finds_it_made(tmp_path: Path) -> None:
+    import socket
+    import time
+
+    summary = Reply("no summary at all", delay=0.6)
+    strategy = strategy_by_name("futureos-summarized")
+    with (
+        FakeServer([summary], default=Reply("ok"), cache=False, validate=False) as server,
+        running(tmp_path, server, windows={"*": 8_000}, strategy=strategy, summaries=True) as both,
+    ):
+        host, port = both.gateway.url.removeprefix("http://").split(":")
+        body = json.dumps({"model": "m", "messages": long("openai-chat")}).encode()
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n" % len(body)
+                + body
+            )
+            while not server.turns:
+                pass
+        limit = time.monotonic() + 10
+        while "compaction" not in both.log.getvalue() and time.monotonic() < limit:
+            pass
+        got = both.post("/v1/chat/completions", body)
+        assert (got.status, got.decision) == (200, "projected")
+        assert len(server.turns) == 2

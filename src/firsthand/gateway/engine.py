@@ -271,10 +271,16 @@ class Engine:
         """The request with a new checkpoint; None when there was none to make."""
         path, length = context.path, context.length
         before = path.front(length)
-        async with path.busy:
-            front = path.front(length)
-            if front is before:
-                front = await self._made(context, window, trigger, front)
+
+        async def alone() -> Front | None:
+            async with path.busy:
+                front = path.front(length)
+                return await self._made(context, window, trigger, front) if front is before else front
+
+        # What is begun is finished when the client goes away meanwhile: its next try finds the checkpoint.
+        work = asyncio.ensure_future(alone())
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        front = await asyncio.shield(work)
         if front is None or front is before:
             return None
         full = context.tokens(context.fixed + sum(one.cost for one in path.facts[:length]))
