@@ -58,7 +58,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex" / "config.toml").write_text('model_provider = "x"')
     (tmp_path / "opencode.json").write_text(
-        '{"provider": {"a": {"options": {"baseURL": "https://me:secret@a.example/v1"}}}}'
+        '{"provider": {"a": {"options": {"baseURL": "https://me:hunter2@a.example/v1"}}}}'
     )
     (tmp_path / "j.db").write_text("no journal, but long enough to be looked at as one" * 20)
     monkeypatch.setitem(doctor.EXTRAS, "gateway", ("no_such_module",))  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "exit code 3" in said["Claude Code"]
     assert found["Codex"].said.startswith("0.99.0 at ")
     assert found["Codex"].state == "note"
-    assert "secret" not in str(found)
+    assert "hunter2" not in str(found)
 
 
 def test_a_gateway_that_serves_already_is_no_problem(tmp_path: Path) -> None:

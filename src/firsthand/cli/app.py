@@ -14,7 +14,7 @@ import typer
 
 from .. import __version__
 from ..errors import CompactionRefusedError, FirsthandError
-from . import compaction, doctor, gateway, history, journal, lab, samples, session, strategies, upkeep, wrap
+from . import compaction, doctor, gateway, history, journal, lab, mcp, samples, session, strategies, upkeep, wrap
 from .output import stderr
 
 __all__ = ["EXIT_DAMAGED", "EXIT_ERROR", "EXIT_REFUSED", "app", "run"]
@@ -52,7 +52,7 @@ def _root(
     """Keeps the originals of a long agent session and decides what the model still sees."""
 
 
-for group in (compaction, history, journal, upkeep, session, strategies, samples, lab, gateway, wrap, doctor):
+for group in (compaction, history, journal, upkeep, session, strategies, samples, lab, gateway, wrap, doctor, mcp):
     group.register(app)
 
 
