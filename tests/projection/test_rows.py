@@ -88,3 +88,33 @@ def words_of(numbers: list[int]) -> bytes:
 def test_any_bytes_are_a_row_or_a_typed_error(data: bytes) -> None:
     with suppress(FirsthandError):
         Pool.of([read_row(data)])
+
+
+def names_of(text: str, error: bool = False) -> list[bool]:
+    """Of each unit of a tool's output, whether it names anything that no unit before it names."""
+    pool = Pool.of([read_row(extract(result("c1", text, error=error)))])
+    known: set[int] = set()
+    out: list[bool] = []
+    for unit in range(len(pool)):
+        out.append(not known.issuperset(pool.terms_of(unit)))
+        known.update(pool.terms_of(unit))
+    return out
+
+
+@pytest.mark.parametrize("error", [False, True])
+def test_a_series_of_lines_that_differ_in_digits_is_named_once(error: bool) -> None:
+    series = [f"{n:04d} INFO sequence={n} observed={n * 7919}" for n in range(12)]
+    text = "\n".join([*series[:6], "TRACE=trace_9f8e7d6c5b", *series[6:]])
+    assert names_of(text, error) == [True, *[False] * 5, True, *[False] * 6]
+    assert all(names_of("\n".join(series[:11]), error))
+    assert all(names_of("\n".join(f"wrote shard-{n}.bin" for n in range(40)), error))
+
+
+def test_a_line_number_before_a_line_is_no_name() -> None:
+    def terms(text: str) -> set[int]:
+        pool = Pool.of([read_row(extract(result("c1", text)))])
+        return set(pool.terms_of(0))
+
+    assert terms("  1175→def parse_header():") == terms("1175\tdef parse_header():") == terms("def parse_header():")
+    assert terms("1175") == set()
+    assert terms("1175 rows in table_17") != terms("rows in table_17")

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from struct import unpack_from
 from typing import NamedTuple
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
-from .terms import may_have_units, pieces_of, unit_terms, word
+from .terms import CLASS_BITS, TermClass, may_have_units, pieces_of, unit_terms, word
 from .units import Source, cuts, readable, source_of
 
 __all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
@@ -28,6 +30,12 @@ _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
 _WORD = 4
+_MANY = 12
+"""Lines of one form in one output from which on they are a series."""
+_COUNTED = (TermClass.SMALL_NUMBER, TermClass.NUMBER, TermClass.WRITTEN)
+"""What is new in every line of a series without naming anything."""
+_CLASS = (1 << CLASS_BITS) - 1
+_DIGITS = re.compile(r"\d+")
 _LINE_NUMBER = re.compile(r"\d+(?:→|\t|$)")
 """What a tool that shows a file puts before each line. It names nothing, and would make every line new."""
 
@@ -64,7 +72,9 @@ def extract(entry: Entry) -> bytes:
         text = readable(block)
         has_units = may_have_units(text)
         is_result = source is Source.RESULT
-        for start, end in cuts(text, prose=source in (Source.USER, Source.ASSISTANT)):
+        spans = list(cuts(text, prose=source in (Source.USER, Source.ASSISTANT)))
+        is_output = is_result or source is Source.ERROR
+        for (start, end), again in zip(spans, _repeating(text, spans) if is_output else repeat(False), strict=False):
             line = text[start:end]
             size = 1
             if line[0].isdigit() and (match := _LINE_NUMBER.match(line)):
@@ -78,6 +88,8 @@ def extract(entry: Entry) -> bytes:
                 named += its_names
             # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
             own = dict.fromkeys(named if is_result and named else (*named, *found))
+            if again:
+                own = {term: None for term in own if term & _CLASS not in _COUNTED}
             starts.append(start)
             ends.append(end)
             sizes.append(size)
@@ -92,6 +104,21 @@ def extract(entry: Entry) -> bytes:
     if sys.byteorder == "big":
         whole.byteswap()
     return whole.tobytes()
+
+
+def _repeating(text: str, spans: Sequence[tuple[int, int]]) -> Iterable[bool]:
+    """For each line of an output, whether it is one of many that differ in their digits only, and not the first of them.
+
+    Their numbers name nothing: a log that counts or measures has new ones in every line, and would crowd out the one line that says something.
+    """
+    if len(spans) < _MANY:
+        return repeat(False)
+    forms = [_DIGITS.sub("0", text[start:end]) for start, end in spans]
+    times = Counter(forms)
+    if not any(count >= _MANY for count in times.values()):
+        return repeat(False)
+    first = {form: number for number, form in reversed(list(enumerate(forms)))}
+    return [times[form] >= _MANY and first[form] != number for number, form in enumerate(forms)]
 
 
 def read_row(data: bytes) -> Row:
