@@ -17,6 +17,7 @@ import firsthand
 from firsthand.errors import CompactionRefusedError, ConfigError, FormatError, OutputCeilingError, UnknownNameError
 from firsthand.formats.wire import wire_by_name
 from firsthand.projection.repair import repair
+from firsthand.strategies import strategy_by_name
 from firsthand.testing.random_entries import paired_paths
 from firsthand.testing.validate import validate
 from firsthand.tokens import counter_by_name, total_cost
@@ -62,7 +63,7 @@ def test_a_projection_is_valid_bounded_and_has_what_was_typed(wire: str) -> None
     given = deepcopy(messages)
     result = firsthand.compact(messages, window=32_000)
     report = result.report
-    assert (report.outcome, report.strategy, report.window) == ("applied", "futureos-deterministic", 32_000)
+    assert (report.outcome, report.strategy, report.window) == ("applied", "coverage", 32_000)
     assert report.tokens_after <= report.input_limit < report.tokens_before
     assert validate(wire, result.messages, result.system) == []
     shown = json.dumps(result.messages)
@@ -91,11 +92,19 @@ def test_force_compacts_under_the_trigger_but_never_makes_it_larger() -> None:
     short = [user("hi")]
     kept = firsthand.compact(short, window=1_000_000, force=True)
     assert kept.messages is short
+    assert "nothing to cover" in (kept.report.reason or "")
+    longer = [user("hi"), {"role": "assistant", "content": "hello"}, user("and?")]
+    kept = firsthand.compact(longer, window=1_000_000, force=True, strategy=strategy_by_name("coverage", tail=0))
+    assert kept.messages is longer
     assert (kept.report.reason or "").startswith("not beneficial")
 
 
 def test_a_target_is_held() -> None:
-    messages = [message for _ in range(6) for message in conversation("openai-chat", LOG[:20_000])]
+    logs = [
+        "".join(f"{part}/{chr(97 + n % 26)}{chr(97 + n // 26)}_x took {n} ms in worker {n * 7}\n" for n in range(650))
+        for part in "abcdef"
+    ]
+    messages = [message for log in logs for message in conversation("openai-chat", log)]
     wide = firsthand.compact(messages, window=32_000).report.tokens_after
     target = firsthand.compact(messages, window=32_000, target=700).report.tokens_after
     assert target <= 700 < wide
@@ -114,9 +123,16 @@ def test_system_and_tools_count() -> None:
 
 def test_user_text_that_does_not_fit_is_refused_with_the_sizes() -> None:
     with pytest.raises(CompactionRefusedError) as refused:
-        firsthand.compact([user(LOG), user("Fix it.")], window=8_000)
+        firsthand.compact([user(LOG), user("Fix it.")], window=8_000, strategy="futureos-deterministic")
     assert refused.value.reason == "budget-exceeded"
     assert refused.value.sizes["max_target"] > 0
+
+
+def test_user_text_that_does_not_fit_is_quoted_and_said_to_be_cut() -> None:
+    result = firsthand.compact([user(LOG), user("Fix it.")], window=8_000)
+    shown = json.dumps(result.messages)
+    assert "Fix it." in shown
+    assert "Left out, but kept in the journal: 1 of 1 texts" in shown or "Excerpts of the earlier history" in shown
 
 
 @pytest.mark.parametrize(
@@ -193,7 +209,7 @@ def test_any_conversation_gives_a_valid_bounded_projection_or_a_refusal(wire: st
     outcomes = Counter[str]()
 
     @settings(max_examples=60, deadline=None)
-    @given(st.lists(paired_paths(), min_size=1, max_size=3), st.sampled_from((600, 2_000, 20_000)), st.booleans())
+    @given(st.lists(paired_paths(), min_size=1, max_size=3), st.sampled_from((60, 600, 2_000, 20_000)), st.booleans())
     def check(paths: list[tuple[Entry, ...]], window: int, force: bool) -> None:
         written = wire_by_name(wire).write(repair([entry for path in paths for entry in path]).entries)
         counter = counter_by_name("estimate")

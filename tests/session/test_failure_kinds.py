@@ -22,6 +22,7 @@ from firsthand.journal import Journal
 from firsthand.projection.evidence import FULL, SMALL, candidates, row
 from firsthand.projection.fates import fates
 from firsthand.session.events import Event, LimitLearned, TruncationSuspected
+from firsthand.strategies import strategy_by_name
 from firsthand.strategies.futureos.instruction import HEADINGS
 from firsthand.strategies.futureos.strategies import FutureosSummarized
 from firsthand.testing import builders
@@ -284,13 +285,13 @@ def test_every_original_is_shown_or_covered_and_can_be_fetched(journal: Journal)
         assert journal.entry(entry.id) == entry
     messages = json.dumps(session.prepare(system=SYSTEM).messages)
     assert messages.count("Rules: be brief.") == messages.count(RULE) == messages.count(SYSTEM) == 1
-    first = checkpoint.plan.indexed[0]
-    assert first.entry in messages
+    first = checkpoint.plan.excerpts[0]
+    assert first.entry[:6] in messages
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_demoted_calls_are_rows_of_data_and_no_prose_of_the_assistant(journal: Journal, wire: str) -> None:
-    session = opened(journal, wire=wire)
+    session = opened(journal, wire=wire, strategy=strategy_by_name("futureos-deterministic", from_originals=True))
     session.append([user(RULE)])
     work(session, range(30))
     prepared = session.prepare(system=SYSTEM, tools=TOOLS[wire])
@@ -312,7 +313,7 @@ def test_the_tail_is_sent_as_it_was_before_the_checkpoint(journal: Journal, wire
     assert session.compact().kind == "applied"
     after = session.prepare(system=SYSTEM).messages
     tail = len(session._steps.frame.tail)
-    assert tail > 2
+    assert tail >= 2
     assert json.dumps(after[-tail:]) == json.dumps(before[-tail:])
 
 

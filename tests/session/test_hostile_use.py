@@ -271,7 +271,7 @@ def test_a_branch_shows_its_own_path(journal: Journal, compacted: bool) -> None:
     messages = session.prepare(system=SYSTEM).messages
     assert [message["content"] for message in messages] == [SYSTEM, RULE, "instead do this"]
     assert opened(journal).prepare(system=SYSTEM).messages == messages
-    work(session, range(20, 24))
+    work(session, range(20, 34))
     assert session.compact().kind == "applied"
 
 

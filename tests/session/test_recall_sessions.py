@@ -15,6 +15,7 @@ from firsthand.errors import ConfigError, ProviderError
 from firsthand.journal import Journal
 from firsthand.session.recall import recall_over, recall_stored
 from firsthand.session.session import AsyncSession, Session
+from firsthand.strategies.futureos.strategies import FutureosDeterministic
 from firsthand.testing.builders import call, result, said, user
 from firsthand.testing.validate import assert_valid
 from firsthand.tokens import EstimateCounter
@@ -31,8 +32,14 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield opened
 
 
+# Leaves the needle out, which the default would show.
+RULES = FutureosDeterministic(from_originals=True)
+
+
 def opened(journal: Journal, **settings: Any) -> Session:
-    return Session.open("s", journal=journal, **{"window": 32_000, "counter": COUNTER, "recall": 1_000, **settings})
+    return Session.open(
+        "s", journal=journal, **{"window": 32_000, "counter": COUNTER, "recall": 1_000, "strategy": RULES, **settings}
+    )
 
 
 def past() -> list[Entry]:

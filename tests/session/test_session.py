@@ -161,6 +161,11 @@ def test_nothing_to_do_is_an_outcome_of_its_own(journal: Journal) -> None:
     session.append([user("hi")])
     outcome = session.compact()
     assert outcome.kind == "unchanged"
+    assert "nothing to cover" in outcome.reason
+    session = opened(journal, session_id="short", strategy=strategy_by_name("coverage", tail=0))
+    session.append([user("hi"), says("hello")["choices"][0]["message"], user("and?")])
+    outcome = session.compact()
+    assert outcome.kind == "unchanged"
     assert "not beneficial" in outcome.reason  # SU-11
     assert session.checkpoint is None
 
@@ -274,13 +279,13 @@ def test_a_smaller_model_compacts_before_its_first_request(journal: Journal) -> 
 
 def test_what_cannot_fit_is_refused_with_sizes_and_loses_nothing(journal: Journal) -> None:
     session = opened(journal)
-    session.append([user("x" * 400_000)])
+    session.append([{"role": "system", "content": "x" * 400_000}, user("go")])
     with pytest.raises(
         RequestTooLargeError, match=r"takes 100,0\d\d tokens and the input limit is 22,000.*nothing was sent"
     ) as caught:
         session.prepare()
     assert caught.value.sizes["input_limit"] == 22_000
-    assert len(journal.view("s").entries) == 1  # SE-18
+    assert len(journal.view("s").entries) == 2  # SE-18
 
 
 def test_automatic_off_still_compacts_when_asked(journal: Journal) -> None:

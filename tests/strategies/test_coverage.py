@@ -51,7 +51,8 @@ def everything(history: View, plan: Plan) -> str:
 
 def report(tokens: int, mark: object) -> str:
     """About as many tokens of lines that each name something else."""
-    return "\n".join(f"{mark}/row_{n} took {n * 7919 % 9973} ms in step_{n}" for n in range(tokens // 9))
+    letters = [f"{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}" for n in range(tokens // 9)]
+    return "\n".join(f"{mark}/row_{name} took {n * 7919 % 9973} ms in step_{n}" for n, name in enumerate(letters))
 
 
 def loop(steps: int, tokens: int, first: int = 0) -> list[Entry]:

@@ -79,8 +79,6 @@ class GatewayKey:
 
 
 def _default_strategy() -> Strategy:
-    if DEFAULT_STRATEGY == "futureos-deterministic":
-        return strategy_by_name(DEFAULT_STRATEGY, from_originals=True)
     return strategy_by_name(DEFAULT_STRATEGY)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ..budget import Budget
 from ..errors import ConfigError
+from ..strategies import DEFAULT_STRATEGY, strategy_by_name
 from ..strategies.contract import Strategy
-from ..strategies.futureos.strategies import FutureosDeterministic
 from ..summary.attempts import DEADLINE_SECONDS
 from ..tokens import Counter, counter_for_model
 from .cost import Prices
@@ -20,8 +20,8 @@ __all__ = ["Settings"]
 _WIRES = ("openai-chat", "openai-responses", "anthropic")
 
 
-def _from_originals() -> Strategy:
-    return FutureosDeterministic(from_originals=True)
+def _default() -> Strategy:
+    return strategy_by_name(DEFAULT_STRATEGY)
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Settings:
     output_ceiling: int | None = None
     """Output tokens that requests ask for, where `prepare` is not told. None: min(W/4, 32,000) are kept free, and only Anthropic's API, which
     demands a number, is asked for so many."""
-    strategy: Strategy = field(default_factory=_from_originals)
-    fallback: Strategy | None = field(default_factory=_from_originals)
+    strategy: Strategy = field(default_factory=_default)
+    fallback: Strategy | None = field(default_factory=_default)
     """Makes the projection when `strategy` needs a summary and gets none; None: then nothing is compacted, and the operation has failed."""
     counter: Counter | None = None
     """Default: the calibrated counter of the model's family."""

@@ -14,7 +14,7 @@ from .contract import Strategy
 
 __all__ = ["DEFAULT_STRATEGY", "is_current", "strategy_by_name", "strategy_class", "strategy_names"]
 
-DEFAULT_STRATEGY = "futureos-deterministic"
+DEFAULT_STRATEGY = "coverage"
 
 _GROUP = "firsthand.strategies"
 

@@ -51,14 +51,14 @@ def plan_view(
     if (refused := _checked(work, history, after, request, size)) is not None:
         return refused
     kept = tuple(original.kept for original in work.whole.kept)
-    if not (
-        text
-        or any(_says_something(entry) for entry in (*(view[item.entry] for item in kept), *view.entries[work.cut :]))
+    if not text and not (
+        work.whole.is_user_whole
+        and any(_says_something(entry) for entry in (*(view[item.entry] for item in kept), *view.entries[work.cut :]))
     ):
         return Refused(
             "budget-exceeded",
-            f"the {min(work.whole.target, work.sizes.limit):,} tokens that the history may take hold neither the newest step nor an excerpt of "
-            "it, so nothing would be shown; use a larger window or target",
+            f"the {min(work.whole.target, work.sizes.limit):,} tokens that the history may take hold neither the user text nor an excerpt "
+            "of it, so it would be gone without a word; use a larger window or target",
             {"size": size, "limit": work.sizes.limit},
         )
     return Plan(

@@ -49,6 +49,9 @@ def sizes(options: Options, budget: Budget, placed: int, size: int, *, refused: 
     """
     limit = max(0, budget.history_room - placed)
     most = min(budget.max_target, max(1, limit * 3 // 4))
+    if budget.threshold is not None:
+        # Whoever wants it earlier wants it smaller; else nothing would come of it before the limit is reached.
+        most = min(most, max(1, (budget.trigger - budget.fixed - placed) * 3 // 4))
     wanted = budget.target if budget.target is not None else options.target
     target = min(wanted, limit if options.fixed_target or budget.target is not None else most)
     if refused:
