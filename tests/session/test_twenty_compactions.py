@@ -12,7 +12,8 @@ from real_sessions import shared
 from firsthand.formats import read_sessions
 from firsthand.journal import Journal
 from firsthand.session.session import Session
-from firsthand.strategies.contract import CompactionRequest, Plan
+from firsthand.strategies.contract import CompactionRequest, Plan, Strategy
+from firsthand.strategies.coverage.strategy import Coverage
 from firsthand.strategies.futureos.strategies import FutureosDeterministic
 from firsthand.testing.builders import user
 from firsthand.testing.validate import validate
@@ -21,13 +22,15 @@ from firsthand.transcript import Text, View
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
-def test_twenty_compactions_of_a_growing_session(tmp_path: Path, wire: str) -> None:
+@pytest.mark.parametrize("name", ["coverage", "futureos-deterministic"])
+def test_twenty_compactions_of_a_growing_session(tmp_path: Path, name: str, wire: str) -> None:
     (recorded,) = read_sessions(shared("pi/pi-before-compaction.jsonl.gz"))
     third = next(entry for entry in recorded.entries[2:] if entry.role == "user")
+    strategy = Coverage() if name == "coverage" else FutureosDeterministic(from_originals=True)
     typed = [block.text for block in third.blocks if isinstance(block, Text)]
     compactions = 0
     with Journal.open(tmp_path / "j.db") as journal:
-        session = Session.open("s", journal=journal, window=64_000, model=recorded.model, wire=wire)
+        session = Session.open("s", journal=journal, window=64_000, model=recorded.model, wire=wire, strategy=strategy)
         before: list[object] = []
         for number, entry in enumerate(recorded.entries):
             if entry.role == "assistant" and number > 3:
@@ -47,7 +50,7 @@ def test_twenty_compactions_of_a_growing_session(tmp_path: Path, wire: str) -> N
                     ]
                     if number > third.sequence:
                         assert [shown.count(text) for text in typed] == [1] * len(typed)
-                    checked_plan(session, journal)
+                    checked_plan(session, journal, strategy)
                     if compactions == 3:
                         session.pin(third.id)
                 before = prepared.messages
@@ -78,7 +81,7 @@ def flat(messages: list[object]) -> list[str]:
     return pieces
 
 
-def checked_plan(session: Session, journal: Journal) -> None:
+def checked_plan(session: Session, journal: Journal, strategy: Strategy) -> None:
     """The plan in force equals the plan that is made at once from the originals."""
     checkpoint = session.checkpoint
     assert checkpoint is not None
@@ -86,7 +89,7 @@ def checked_plan(session: Session, journal: Journal) -> None:
     budget = session._steps.state.budget()
     request = CompactionRequest(trigger=checkpoint.plan.trigger, phase=checkpoint.plan.phase)
     seen = View(view.entries, frozenset(), view.markers) if not view.pins else view
-    at_once = FutureosDeterministic(from_originals=True).plan(seen, budget, request)
+    at_once = strategy.plan(seen, budget, request)
     assert isinstance(at_once, Plan)
     assert msgspec.structs.replace(at_once, tokens_before=0) == msgspec.structs.replace(
         checkpoint.plan, tokens_before=0
