@@ -40,6 +40,7 @@ def main() -> None:
             ["journal.py", "import", str(session)],
             ["compaction.py", str(session)],
             ["steps.py"],
+            ["gateway.py"],
         ]
         if SHARED.is_dir():
             commands.append(["journal.py", "search", str(SHARED), "10"])
