@@ -39,6 +39,7 @@ def main() -> None:
             ["read_formats.py", str(session)],
             ["journal.py", "import", str(session)],
             ["compaction.py", str(session)],
+            ["coverage.py", str(session)],
             ["steps.py"],
             ["gateway.py"],
         ]

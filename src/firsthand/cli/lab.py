@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import FormatError
-from . import lab_audit, lab_cache, lab_capture, lab_model, lab_money, lab_open, lab_report, lab_run, lab_verify
+from . import (
+    lab_audit,
+    lab_bound,
+    lab_cache,
+    lab_capture,
+    lab_model,
+    lab_money,
+    lab_open,
+    lab_report,
+    lab_run,
+    lab_verify,
+)
 from .output import progress, stderr, stdout_json, table
 
 if TYPE_CHECKING:
@@ -35,6 +46,7 @@ def register(app: typer.Typer) -> None:
     lab_app.command("compose", epilog="Example: firsthand lab compose session.jsonl --figure window.png")(compose)
     lab_audit.register(lab_app)
     lab_run.register(lab_app)
+    lab_bound.register(lab_app)
     lab_model.register(lab_app)
     lab_money.register(lab_app)
     lab_cache.register(lab_app)
