@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigError
 from ..results import Score
-from .style import MARKERS, drawing, look, plain, save
+from .style import MARKERS, drawing, logarithmic, look, plain, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,7 +69,7 @@ def curves_figure(found: Sequence[Score]) -> Figure | None:
                         markeredgecolor="black",
                         label=plain(label),
                     )
-            axes.set_xscale("log")
+            logarithmic(axes)
             axes.set_ylim(0, 100)
             axes.set_xlabel("tokens of the projection (o200k, median)", fontsize=8)
             axes.set_title(exam, fontsize=9)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from .style import MARKERS, bare, drawing, labelled_bars, look, plain
+from .style import MARKERS, bare, drawing, labelled_bars, logarithmic, look, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +50,8 @@ def waffle(found: Sequence[Cells], title: str) -> Figure:
     most = max(sum(of for _, of in one.counts.values()) for one in found)
     # Of very many values each mark stands for several.
     each = max(1, -(-most // 500))
-    height = 0.9 + max(1, -(-most // each) / _ACROSS + 2) * 0.115
+    rows = max(sum(ceil(ceil(of / each) / _ACROSS) for _, of in one.counts.values()) for one in found)
+    height = 0.55 + 0.13 * rows
     with drawing(2.5 * columns, lines * height + 0.7) as figure:
         for number, one in enumerate(found, start=1):
             axes = figure.add_subplot(lines, columns, number)
@@ -75,7 +77,7 @@ def waffle(found: Sequence[Cells], title: str) -> Figure:
             hits, of = (sum(cell[at] for cell in one.counts.values()) for at in (0, 1))
             axes.set_title(f"{plain(one.name, 34)}\n{hits:,} of {of:,} ({100 * hits / max(1, of):.0f} %)", fontsize=8)
             axes.set_xlim(-0.8, _ACROSS - 0.2)
-            axes.set_ylim(max(4, place // _ACROSS) - 0.3, -0.8)
+            axes.set_ylim(rows - 0.3, -0.8)
             axes.set_axis_off()
         from matplotlib.lines import Line2D
 
@@ -132,7 +134,7 @@ def three_way(arms: Sequence[Arm], cost: dict[str, tuple[float, str]], currency:
                 place=1,
             )
             third.set_title("money for each point", fontsize=9)
-            third.set_xlabel(f"computed, {currency}; one compaction and 100 turns", fontsize=8)
+            third.set_xlabel(f"computed, {currency}", fontsize=8)
             third.set_yticklabels([])
     return figure  # fmt: skip
 
@@ -160,7 +162,7 @@ def compression(arms: Sequence[Arm]) -> Figure:
                     label=plain(arm.name),
                     zorder=3,
                 )
-            axes.set_xscale("log")
+            logarithmic(axes)
             axes.set_ylim(-3, 103)
             asked = max(arm.values for arm in arms if arm.exam == exam)
             axes.set_title(f"{exam} ({asked:,} values)", fontsize=9)

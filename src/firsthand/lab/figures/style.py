@@ -22,6 +22,7 @@ __all__ = [
     "bare",
     "drawing",
     "labelled_bars",
+    "logarithmic",
     "look",
     "picture",
     "plain",
@@ -29,14 +30,14 @@ __all__ = [
 ]
 
 MARKERS = "osD^v<>ph*X"
-HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++", "oo", "||||", "**")
+HATCHES = ("", "////", "..", "xxx", "---", "\\\\\\\\", "++", "oo", "|||", "**")
 _GREYS = ("#3b3b3b", "#ffffff", "#d6d6d6", "#f4f4f4", "#9c9c9c", "#ffffff", "#c4c4c4", "#ececec", "#ffffff", "#b0b0b0")
 
 SOURCES: dict[str, tuple[str, str]] = {
     "user": ("#222222", ""),
     "assistant": ("#8c8c8c", ""),
     "call": ("#ffffff", "////"),
-    "tool": ("#e6e6e6", "...."),
+    "tool": ("#e6e6e6", ".."),
 }
 """Fill and hatch of each source of values."""
 
@@ -44,8 +45,8 @@ FATES: dict[str, tuple[str, str]] = {
     "kept": ("#222222", ""),
     "tail": ("#8c8c8c", ""),
     "excerpted": ("#d9d9d9", "////"),
-    "indexed": ("#ffffff", "xxxx"),
-    "summarised": ("#ffffff", "----"),
+    "indexed": ("#ffffff", "xxx"),
+    "summarised": ("#ffffff", "---"),
     "omitted": ("#ffffff", ""),
 }
 """Fill and hatch of each fate of a block."""
@@ -127,6 +128,17 @@ def bare(axes: Axes, *, grid: str = "") -> None:
         axes.set_axisbelow(True)
 
 
+def logarithmic(axes: Axes) -> None:
+    """Sizes on a logarithmic axis, in thousands (k)."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1_000:g}k" if value >= 1_000 else f"{value:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", labelsize=8)
+
+
 def plain(name: str, most: int = 40) -> str:
     """A name that the font has letters for, cut to so many."""
     printable = "".join(char if char.isprintable() and ord(char) < 0x2E80 else "?" for char in name)
@@ -153,4 +165,5 @@ def labelled_bars(
     axes.set_yticks(positions, [plain(label) for label in labels])
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.set_xlim(0, 1.28 * most)
+    axes.locator_params(axis="x", nbins=5)
     bare(axes, grid="x")

@@ -67,7 +67,7 @@ def pipeline(
     """
     from matplotlib.patches import Patch
 
-    with drawing(9, 4.4) as figure:
+    with drawing(9, 3.6) as figure:
         above, below = figure.add_subplot(2, 1, 1), figure.add_subplot(2, 1, 2)
         whole = sum(tokens for _, tokens in history)
         at = 0
@@ -179,7 +179,7 @@ def budget(
             below.text(tokens + 0.012 * most, position, f"{tokens:,}  {told}", va="center", fontsize=8)
         below.set_yticks(positions, [name for name, _, _ in targets])
         below.set_ylim(len(targets) - 0.4, -0.6)
-        below.set_xlim(0, 1.5 * most)
+        below.set_xlim(0, 1.75 * most)
         below.set_xlabel("tokens of a projection, at most", fontsize=8)
         below.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         bare(below, grid="x")

@@ -28,7 +28,7 @@ from ..money.own import OwnCosts, own_costs
 from ..money.prices import Price
 from ..results import LEAST_QUESTIONS, Cache, Row
 from ..run_setup import Setup
-from ..runner import run
+from ..runner import default_strategies, run
 from .example import PUBLISHED_CEILING, PUBLISHED_WINDOW, budgets_of, example_of
 from .given import Given, read_ledger, read_rows
 from .record import AuditLine, Charged, Example, Input, Part, Record
@@ -62,8 +62,8 @@ MONEY_STRATEGIES = (
 _MONEY_LEAST = 20_000
 """Tokens under which a session is not costed: nobody compacts it."""
 _CURVE_EXAMS = ("recognition", "supported", "continuation")
-_NAMED = 3
-"""Files that commands name one by one; of more they say FILES."""
+_NAMED = 80
+"""Characters that the names of files take in a command; where they are longer it says FILES."""
 _PACKAGES = ("bpe-openai", "genai-prices", "jinja2", "matplotlib", "msgspec")
 
 
@@ -109,8 +109,9 @@ class _Work:
         self.say = say
         self.show = show
         named = [str(path) for path in wish.files]
-        self.files = shlex.join(named) if len(named) <= _NAMED else '"${FILES[@]}"'
-        self.definition = "" if len(named) <= _NAMED else f"FILES=({shlex.join(named)})"
+        short = len(shlex.join(named)) <= _NAMED
+        self.files = shlex.join(named) if short else '"${FILES[@]}"'
+        self.definition = "" if short else f"FILES=({shlex.join(named)})"
 
     def wanted(self, name: str) -> bool:
         return name in self.wish.parts and bool(self.wish.sources or name == "chains")
@@ -216,20 +217,20 @@ def _compositions(work: _Work, counter: RememberingCounter) -> tuple[Composition
 def _rows(work: _Work) -> dict[str, list[Row]]:
     wish, setup = work.wish, work.wish.setup
     chains = [Origin(None, 0, name) for name in CHAINS]
-    by = ",".join(setup.strategies)
+    by = () if setup.strategies == default_strategies() else ("--strategies", ",".join(setup.strategies))
     few = tuple(wish.curve_strategies)
     sizes = ",".join(map(str, wish.sizes))
     plans: list[tuple[str, str, Sequence[Origin], Setup | None]] = [
-        ("run", work.run("--strategies", by, *_seeds(setup), *_window(setup)), wish.origins, setup),
+        ("run", work.run(*by, *_seeds(setup), *_window(setup)), wish.origins, setup),
         (
             "chains",
-            work.run("--synthetic --exams published --strategies", by, *_seeds(setup), files=""),
+            work.run("--synthetic --exams published", *by, *_seeds(setup), files=""),
             chains,
             _as_published(setup),
         ),
         (
             "recall",
-            work.run(f"--exams cloze,published --recall {wish.recall} --strategies", by, *_seeds(setup), *_window(setup)),
+            work.run(f"--exams cloze,published --recall {wish.recall}", *by, *_seeds(setup), *_window(setup)),
             wish.origins,
             replace(setup, exams=("cloze", "published"), recall=wish.recall, summarisers=setup.summarisers[-1:]),
         ),
@@ -241,7 +242,7 @@ def _rows(work: _Work) -> dict[str, list[Row]]:
             if few and wish.sizes
             else None,
         ),
-        ("equal", work.run(f"--target {wish.rivals} --strategies", by, *_seeds(setup), *_window(setup)), wish.origins, wish.equal),
+        ("equal", work.run(f"--target {wish.rivals}", *by, *_seeds(setup), *_window(setup)), wish.origins, wish.equal),
     ]  # fmt: skip
     found: dict[str, list[Row]] = {}
     for name, command, origins, chosen in plans:
@@ -256,7 +257,7 @@ def _rows(work: _Work) -> dict[str, list[Row]]:
     if survival is None and work.wanted("survival") and (wish.windows or _kept(wish.replays)):
         windows = tuple(wish.windows) or (32_000,)
         told = ",".join(map(str, windows))
-        with work.part("survival", work.run(f"--survival {told} --seeds 1 --strategies", by)):
+        with work.part("survival", work.run(f"--survival {told} --seeds 1", *by)):
             survival = kept_replays(
                 wish.origins,
                 replace(setup, seeds=1),

@@ -95,7 +95,11 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             raise FormatError(f"{path} holds no list of rows")
         return rows
     reader = csv.DictReader(io.StringIO(data.decode("utf-8", "replace")))
-    return [{name: _cell(name, value) for name, value in row.items() if name and value != ""} for row in reader]
+    # An empty cell is nothing, which the size that was asked for may be.
+    return [
+        {"target": None} | {name: _cell(name, value) for name, value in row.items() if name and value != ""}
+        for row in reader
+    ]
 
 
 def _cell(name: str, value: str | None) -> Any:

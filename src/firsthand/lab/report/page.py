@@ -242,5 +242,21 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"visible": visible, "number": figure}
+    environment.filters |= {"visible": visible, "number": figure, "told": _told, "command": _command}
     return environment
+
+
+def _command(text: str) -> str:
+    """Command lines to copy: their spaces as they are, nothing in them that moves a terminal or turns text around."""
+    return "".join(char if char == "\n" or char.isprintable() else "�" for char in text)
+
+
+def _told(text: str) -> str:
+    """A sentence of ours with its `words` in backticks as code; everything in it escaped."""
+    from markupsafe import Markup, escape
+
+    pieces = visible(text).split("`")
+    if len(pieces) % 2 == 0:
+        return escape(visible(text))
+    marks = (Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces))
+    return Markup("").join(marks)

@@ -283,7 +283,7 @@ def _budget(record: Record) -> Iterator[Picture]:
     target = min(int(options["target"]), own.max_target)
     targets = [
         ("history, any strategy", own.max_target, "three quarters of the room, 128,000 at most"),
-        ("coverage: target", target, "its option `target`"),
+        ("coverage: target", target, "its option target"),
         ("coverage: user text whole", target * int(options["user"]) // 100, f"{options['user']} % of the target"),
         ("coverage: newest steps", target * int(options["tail"]) // 100, f"{options['tail']} % of the target"),
         ("futureos: soft target", min(32_000, own.max_target), "as published"),

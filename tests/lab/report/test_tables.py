@@ -1,0 +1,182 @@
+"""Tables of a report: exact cells, and columns in which nothing is mixed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from report_records import CACHE, model_row, record, row
+
+from firsthand.errors import ConfigError, FormatError
+from firsthand.lab.model.results import ModelRow
+from firsthand.lab.model.results import as_csv as model_csv
+from firsthand.lab.report.given import read_rows
+from firsthand.lab.report.of_models import model_tables
+from firsthand.lab.report.of_money import cache_tables, published_money_tables
+from firsthand.lab.report.of_rules import asked_of, chain_table, run_tables
+from firsthand.lab.report.of_sessions import audit_tables
+from firsthand.lab.report.page import sections
+from firsthand.lab.report.pictures import pictures
+from firsthand.lab.report.record import Record, read_record, write_record
+from firsthand.lab.report.tables import Table, markdown
+from firsthand.lab.results import as_csv
+
+
+def test_a_table_knows_its_numbers_and_writes_itself() -> None:
+    table = Table("k", "T", ("name", "score", "of"), (("a|b", "12.5", "5/8 (62.5 %)"), ("c", "-", "")), "cmd")
+    assert table.numeric == (False, True, True)
+    assert (
+        markdown(table) == "| name | score | of |\n| --- | ---: | ---: |\n| a\\|b | 12.5 | 5/8 (62.5 %) |\n| c | - |  |"
+    )
+    with pytest.raises(AssertionError, match="3 columns"):
+        Table("k", "T", ("a", "b", "c"), (("1", "2"),), "cmd")
+
+
+def test_scores_stand_with_their_numbers_of_values() -> None:
+    tables = {table.key: table for table in run_tables(record())}
+    overview = tables["overview"]
+    assert overview.rows[0] == ("coverage", "50.0", "50.0", "50.0", "50.0", "8,000")
+    assert overview.rows[-2] == ("values asked", "180", "180", "180", "180", "")
+    assert tables["source-published"].rows[1] == (
+        "pi",
+        "20/60 (33.3 %)",
+        "20/60 (33.3 %)",
+        "",
+        "20/60 (33.3 %)",
+        "60/180 (33.3 %)",
+    )
+    assert tables["ages"].rows[0] == ("coverage", *["50"] * 10)
+
+
+def test_readers_never_share_a_table_with_scores() -> None:
+    reported, shown = model_tables(record())
+    # Means over two sessions: (30 + 28)/120 and 10/60.
+    assert reported.rows[0] == ("coverage", "-", "", "32.5", "17–48", "33 47", "120", "0/36", "0", "8,000")
+    assert shown.rows[0] == ("coverage", "-", "", "66.7", "120")
+    assert not any("shown" in column for column in reported.columns)
+    assert not any("reported" in column for column in shown.columns)
+    for table in run_tables(record()):
+        assert "model" not in table.title
+
+
+def test_measured_and_modelled_never_share_a_table() -> None:
+    measured, modelled = cache_tables(record())
+    assert measured.rows == (("identical shape", "978", "947", "940", "99.3", "at least 95%", "yes"),)
+    assert modelled.columns == ("request", "modelled %", "published")
+    assert "NO" in cache_tables(record(cache=(msgspec.structs.replace(CACHE, holds=False),)))[0].rows[0]
+
+
+def test_published_money_is_what_the_command_prints() -> None:
+    convention, single = published_money_tables()
+    assert convention.rows[0] == (
+        "summarized",
+        "7.98",
+        "0.53",
+        "0.000480",
+        "61",
+        "0.007",
+        "7.98 / 0.53 / 0.000480 / 61 / 0.0070",
+    )
+    assert single.rows[4][:4] == ("codex", "0.3183", "0.0175", "1.9")
+
+
+def test_a_compaction_that_was_not_judged_has_no_numbers() -> None:
+    (table,) = audit_tables(record())
+    assert table.rows[0] == ("one.jsonl", "1 of 1", "150,000", "9,000", "15,000", "61", "23", "11", "4", "4,200")
+    line = msgspec.structs.replace(record().audits[0], judged=False, readable=False)
+    (table,) = audit_tables(record(audits=(line,)))
+    assert table.rows[0] == ("one.jsonl *", "1 of 1", "", "9,000", "", "", "", "", "", "")
+
+
+def test_the_published_row_stands_beside_the_same_chains_only() -> None:
+    chains = [
+        row(session=name, strategy="futureos-deterministic", exam="published", hits=hits, of=of, boundary="28 records")
+        for name, hits, of in (("export", 9, 16), ("analysis", 9, 16), ("pipeline", 10, 17))
+    ]
+    table = chain_table(record(rows={"chains": chains}))
+    assert table is not None
+    assert table.rows[0][1:] == table.rows[1][1:] == ("9/16", "9/16", "10/17", "28/49 (57.1 %)", "0")
+
+
+def test_references_are_counted_once_for_each_boundary() -> None:
+    rows = [
+        row(strategy=name, exam="continuation", source="call", values=7, position=at)
+        for name in ("a", "b")
+        for at in (1, 2)
+    ]
+    assert asked_of([*rows, row(exam="recognition")], "continuation") == {"call": 14}
+
+
+def test_every_table_and_figure_has_its_command() -> None:
+    made = record()
+    for section in sections(made, pictures(made)):
+        for shown in (*section.pictures, *section.tables, *section.more):
+            assert shown.command.startswith(("firsthand ", "published figures", "futureos.md"))
+
+
+def test_stored_rows_come_back(tmp_path: Path) -> None:
+    made, path = record(), tmp_path / "r.rows.json.gz"
+    write_record(made, path)
+    assert read_record(path) == made
+    first = path.read_bytes()
+    write_record(made, path)
+    assert path.read_bytes() == first
+    path.write_bytes(b"{}")
+    with pytest.raises(FormatError, match="no stored rows"):
+        read_record(path)
+    with pytest.raises(ConfigError, match="no stored rows"):
+        read_record(tmp_path / "none")
+
+
+def test_a_record_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.gz"
+    write_record(msgspec.structs.replace(record(), schema=99), path)
+    with pytest.raises(FormatError, match="another version"):
+        read_record(path)
+
+
+def test_rows_of_files_are_told_by_what_they_are(tmp_path: Path) -> None:
+    given = [
+        row(),
+        row(mode="replay", equal=True),
+        row(boundary="28 records"),
+        row(rival="pi", tail="free"),
+        row(target=4_000),
+        row(recall=9),
+    ]
+    (tmp_path / "run.csv").write_text(as_csv(given))
+    (tmp_path / "ask.csv").write_text(model_csv([model_row()]))
+    (tmp_path / "cache.json").write_bytes(msgspec.json.encode([CACHE]))
+    (tmp_path / "open.json").write_text('[{"round": "closed", "fates": {"shown": 2}}]')
+    found = read_rows(sorted(tmp_path.iterdir()))
+    assert {part: len(rows) for part, rows in found.rows.items()} == dict.fromkeys(
+        ("run", "survival", "chains", "equal", "curves", "recall"), 1
+    )
+    assert found.rows["run"] == given[:1]
+    assert found.rows["survival"][0].equal is True
+    assert found.model == [model_row()]
+    assert isinstance(found.model[0], ModelRow)
+    assert found.cache == [CACHE]
+    assert found.open_book[0]["round"] == "closed"
+    assert [path.name for path in found.sources["ask"]] == ["ask.csv"]
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "[1]", "[{", '[{"strategy": 3}]'])
+def test_other_files_are_refused_by_name(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(content)
+    if content == "":
+        assert read_rows([path]).rows == {}
+        return
+    with pytest.raises(FormatError, match=r"x\.csv"):
+        read_rows([path])
+    with pytest.raises(ConfigError, match="no file of rows"):
+        read_rows([tmp_path / "gone"])
+
+
+def test_a_part_without_a_command_of_its_own_names_the_reports() -> None:
+    made: Record = record(parts=())
+    assert made.command_of("run") == made.command
+    assert replace(run_tables(made)[0]).command == made.command
