@@ -2,7 +2,8 @@
 
 python benchmarks/gateway_streams.py [--clients 200] [--seconds 60]
 
-Each client has a conversation of its own, which grows by a turn with each request and starts anew after thirty. The provider's stream pauses
+Each client has a conversation of its own, which grows by a turn with each request and starts anew after six, so that the gateway soon has
+seen all there is to see. The provider's stream pauses
 between its events, so all of them are open at the same time.
 """
 
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 
 from gateway_parts import events, gateway, memory, responder
 
-TURNS = 30
+TURNS = 6
 
 
 @dataclass

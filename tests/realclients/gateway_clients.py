@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from real_clients import PATIENCE, Place, program
@@ -71,6 +71,7 @@ def repository(place: Place) -> None:
 # Codex
 
 _CODEX = """
+{provider}
 model = "fake-model"
 model_context_window = {window}
 {limit}
@@ -78,7 +79,12 @@ approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 web_search = "disabled"
-model_provider = "fake"
+[analytics]
+enabled = false
+[feedback]
+enabled = false
+"""
+_CODEX_CUSTOM = """
 [model_providers.fake]
 name = "fake"
 base_url = "{url}/v1"
@@ -86,20 +92,22 @@ env_key = "FAKE_KEY"
 wire_api = "responses"
 request_max_retries = 1
 stream_max_retries = 1
-[analytics]
-enabled = false
-[feedback]
-enabled = false
 """
 
 
-def _codex_settings(place: Place, url: str, small: bool) -> dict[str, str]:
+def _codex_built_in_settings(place: Place, url: str, small: bool) -> dict[str, str]:
+    return _codex_settings(place, url, small, built_in=True)
+
+
+def _codex_settings(place: Place, url: str, small: bool, built_in: bool = False) -> dict[str, str]:
     folder = place.home / ".codex"
     folder.mkdir(exist_ok=True)
     limit = "model_auto_compact_token_limit = 180000" if small else ""
     window = 272_000 if small else 900_000
-    (folder / "config.toml").write_text(_CODEX.format(url=url, window=window, limit=limit))
-    return {"CODEX_HOME": str(folder), "FAKE_KEY": "fake"}
+    provider = f'openai_base_url = "{url}/v1"' if built_in else 'model_provider = "fake"'
+    text = _CODEX.format(provider=provider, window=window, limit=limit)
+    (folder / "config.toml").write_text(text if built_in else text + _CODEX_CUSTOM.format(url=url))
+    return {"CODEX_HOME": str(folder), "FAKE_KEY": "fake", "CODEX_API_KEY": "fake"}
 
 
 def _codex_commands(place: Place) -> tuple[list[str], list[str]]:
@@ -108,7 +116,9 @@ def _codex_commands(place: Place) -> tuple[list[str], list[str]]:
 
 
 def _codex_kind(got: Received) -> str:
-    return "step" if got.tool_names else "summary"
+    """Local compaction asks without tools, remote compaction with a trigger as the last item."""
+    remote = bool(got.messages) and got.messages[-1].get("type") == "compaction_trigger"
+    return "summary" if remote or not got.tool_names else "step"
 
 
 # Claude Code
@@ -160,14 +170,20 @@ def _claude_kind(got: Received) -> str:
 # OpenCode
 
 
-def _opencode_settings(place: Place, url: str, small: bool) -> dict[str, str]:
+def _opencode_through(package: str) -> Callable[[Place, str, bool], dict[str, str]]:
+    return lambda place, url, small: _opencode_settings(place, url, small, package)
+
+
+def _opencode_settings(
+    place: Place, url: str, small: bool, package: str = "@ai-sdk/openai-compatible"
+) -> dict[str, str]:
     limit = {"context": 100_000 if small else 900_000, "output": 4_000}
     models = {
         MODEL: {"name": "Fake", "tool_call": True, "limit": limit},
         "fake-small": {"name": "Small", "limit": limit},
     }
     provider = {
-        "npm": "@ai-sdk/openai-compatible",
+        "npm": package,
         "name": "Fake",
         "options": {"baseURL": f"{url}/v1", "apiKey": "fake"},
     }
@@ -208,7 +224,11 @@ def _opencode_kind(got: Received) -> str:
 # Pi
 
 
-def _pi_settings(place: Place, url: str, small: bool) -> dict[str, str]:
+def _pi_through(api: str) -> Callable[[Place, str, bool], dict[str, str]]:
+    return lambda place, url, small: _pi_settings(place, url, small, api)
+
+
+def _pi_settings(place: Place, url: str, small: bool, api: str = "openai-completions") -> dict[str, str]:
     folder = place.home / ".pi" / "agent"
     folder.mkdir(parents=True, exist_ok=True)
     known: dict[str, Any] = {
@@ -220,7 +240,8 @@ def _pi_settings(place: Place, url: str, small: bool) -> dict[str, str]:
         "maxTokens": 4_000,
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
     }
-    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "fake", "models": [known]}
+    base = url if api == "anthropic-messages" else f"{url}/v1"
+    provider = {"baseUrl": base, "api": api, "apiKey": "fake", "models": [known]}
     (folder / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
     choices = {
         "defaultProvider": "fake",
@@ -274,3 +295,10 @@ PI = Client(
     _pi_settings,
 )
 CLIENTS = (CODEX, CLAUDE_CODE, OPENCODE, PI)
+OTHER_WIRES = (
+    replace(CODEX, name="codex-built-in", settings=_codex_built_in_settings),
+    replace(OPENCODE, name="opencode-responses", settings=_opencode_through("@ai-sdk/openai")),
+    replace(OPENCODE, name="opencode-messages", settings=_opencode_through("@ai-sdk/anthropic")),
+    replace(PI, name="pi-responses", settings=_pi_through("openai-responses")),
+    replace(PI, name="pi-messages", settings=_pi_through("anthropic-messages")),
+)

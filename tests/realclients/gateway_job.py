@@ -87,7 +87,8 @@ class Job:
             found = [mark for mark in MARKS if mark in text]
             token = f" The next-token {tokens[-1]} is unused." if tokens else ""
             self.summaries.append(" ".join(found) + token)
-            return Reply(f"<summary>Kept: {', '.join(found)}.{token}</summary>")
+            kept = f"Kept: {', '.join(found)}.{token}"
+            return Reply(f"<summary>{kept}</summary>")
         missing = [mark for mark in MARKS[: None if self.issued else 1] if mark not in text]
         if missing:
             return self._failed(f"request {got.number}, after {self.issued} calls: {', '.join(missing)} missing")
