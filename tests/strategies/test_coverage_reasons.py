@@ -14,11 +14,12 @@ from firsthand.projection.features.terms import named_terms, text_of, word
 from firsthand.projection.features.units import readable
 from firsthand.projection.plan import Plan
 from firsthand.strategies.contract import CompactionRequest
+from firsthand.strategies.coverage.excerpts import labels
 from firsthand.strategies.coverage.strategy import Coverage
 from firsthand.testing.builders import call, result, said, user, view
 from firsthand.testing.random_entries import entry_lists
 from firsthand.tokens import EstimateCounter
-from firsthand.transcript import Entry, View
+from firsthand.transcript import Entry, ToolCall, View
 
 BUDGET = Budget.of(200_000, counter=EstimateCounter())
 MANUAL = CompactionRequest(trigger="manual", phase="standalone")
@@ -81,3 +82,21 @@ def test_any_excerpt_has_a_reason(entries: tuple[Entry, ...]) -> None:
     plan = Coverage(target=400, fixed_target=True).plan(View(entries), BUDGET, MANUAL)
     if isinstance(plan, Plan):
         assert all(excerpt.reason and "\n" not in excerpt.reason for excerpt in plan.excerpts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "label"),
+    [
+        ('{"path":"src/a b.py"}', "read result a b.py"),
+        ('{"file_path":"/x/y/main.ts","limit":5}', "read result main.ts"),
+        ('{"filePath": "main.ts"}', "read result main.ts"),
+        ('{"path":"src/"}', "read result"),
+        ('{"path":""}', "read result"),
+        ('{"command":"cat src/a.py"}', "read result"),
+        ('{"path":["a"]}', "read result"),
+        ('no JSON "path"', "read result"),
+    ],
+)
+def test_a_result_is_labelled_with_its_calls_file(arguments: str, label: str) -> None:
+    asked = ToolCall("c1", "read", arguments)
+    assert labels([said(asked), result("c1", "text")])[1, 0] == label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ __all__ = ["Group", "bridged", "grouped", "labels", "rendered", "short_ids"]
 
 GAP = "…"
 _LEAST_ID = 6
+_PATH = re.compile(
+    r'"(?:file_?path|path|file_?name|target_file|absolute_path)"\s*:\s*"(?:[^"\\]*/)?([^"/\\]{1,60})"', re.IGNORECASE
+)
+_ARGUMENTS = 2_000
+"""Characters of a call's arguments in which its path is looked for; it comes first where a file is written."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +98,29 @@ def rendered(
 
 
 def labels(entries: Sequence[Entry]) -> dict[tuple[int, int], str]:
-    """Who speaks in each block: `user`, `assistant`, `call read`, `read result`."""
+    """Who speaks in each block: `user`, `assistant`, `call read`, `read result app.py`."""
     tools: dict[str, str] = {}
+    files: dict[str, str] = {}
     out: dict[tuple[int, int], str] = {}
     for position, entry in enumerate(entries):
         for number, block in enumerate(entry.blocks):
             match block:
                 case ToolCall(id=call, name=name):
                     tools[call] = name
+                    files[call] = _file_of(block)
                     out[position, number] = f"call {name}"
                 case ToolResult(call_id=call):
                     name = block.name or tools.get(call, "tool")
-                    out[position, number] = f"{name} error" if block.is_error else f"{name} result"
+                    out[position, number] = f"{name} error" if block.is_error else f"{name} result{files.get(call, '')}"
                 case _:
                     out[position, number] = entry.role
     return out
+
+
+def _file_of(call: ToolCall) -> str:
+    """The name of the file that a call is about, with a blank before it; "" where no argument is a path."""
+    found = _PATH.search(call.arguments, 0, _ARGUMENTS)
+    return f" {found[1]}" if found else ""
 
 
 def short_ids(entries: Sequence[Entry]) -> dict[str, str]:
