@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,6 @@ def test_scores_stand_with_their_numbers_of_values() -> None:
         "pi",
         "20/60 (33.3 %)",
         "20/60 (33.3 %)",
-        "",
         "20/60 (33.3 %)",
         "60/180 (33.3 %)",
     )
@@ -180,3 +180,22 @@ def test_a_part_without_a_command_of_its_own_names_the_reports() -> None:
     made: Record = record(parts=())
     assert made.command_of("run") == made.command
     assert replace(run_tables(made)[0]).command == made.command
+
+
+def test_the_results_page_is_written_from_rows_alone() -> None:
+    script = Path(__file__).resolve().parents[3] / "scripts" / "results_page.py"
+    spec = importlib.util.spec_from_file_location("results_page", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    told = "recognition           recorded 362/5648 = 6.4 %  extractive 640/5648 = 11.3 %"
+    made = module.page(record(command="firsthand lab report /home/me/one.jsonl"), told, "/home/me/")
+    assert "firsthand lab report one.jsonl" in made
+    assert "| recognition | 362/5,648 (6.4 %) | 640/5,648 (11.3 %) |" in made
+    assert "| coverage | 30/60 (50.0 %) | 30/60 (50.0 %) | 30/60 (50.0 %) | 90/180 (50.0 %) |" in made
+    assert made.count("\n## ") >= 6
+    # A table of rules has no column of a model's, and the other way round.
+    for line in made.splitlines():
+        if line.startswith("| ") and "reported %" in line:
+            assert "shown %" not in line

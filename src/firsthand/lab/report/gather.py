@@ -131,7 +131,8 @@ class _Work:
         return found
 
     def run(self, *options: str, files: str | None = None) -> str:
-        return " ".join(["firsthand lab run", self.files if files is None else files, *options]).strip()
+        parts = ["firsthand lab run", self.files if files is None else files, *options]
+        return " ".join(part for part in parts if part)
 
 
 def _from_files(name: str, given: Given, command: str) -> Part:

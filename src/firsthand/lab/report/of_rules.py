@@ -13,6 +13,7 @@ __all__ = [
     "SOURCES",
     "arm",
     "asked_of",
+    "chain_sources",
     "chain_table",
     "least_of",
     "recall_table",
@@ -72,8 +73,7 @@ def run_tables(record: Record) -> list[Table]:
     ]
     tables += [_exam(exam, [score for score in found if score.exam == exam], command) for exam in exams]
     tables += _by_source(rows, command)
-    ages = _by_age(rows, command)
-    return tables if ages is None else [*tables, ages]
+    return [*tables, *(table for table in (_by_age(rows, command), _oracle(rows, command)) if table is not None)]
 
 
 def _exam(exam: str, found: Sequence[Score], command: str) -> Table:
@@ -95,7 +95,7 @@ def _exam(exam: str, found: Sequence[Score], command: str) -> Table:
     )  # fmt: skip
 
 
-def _by_source(rows: Sequence[Row], command: str) -> list[Table]:
+def _by_source(rows: Sequence[Row], command: str, key: str = "source") -> list[Table]:
     tables = []
     for exam in names(row.exam for row in rows):
         if exam not in ("recognition", "continuation", "published"):
@@ -106,15 +106,16 @@ def _by_source(rows: Sequence[Row], command: str) -> list[Table]:
                 cell = cells.setdefault(arm(row), {}).setdefault(row.source, [0, 0])
                 cell[0] += row.hits
                 cell[1] += row.of
+        sources = [source for source in SOURCES if any(source in found for found in cells.values())]
         tables.append(
             Table(
-                f"source-{exam}",
+                f"{key}-{exam}",
                 f"{exam}, by where the value first stood",
-                ("strategy, summary", *SOURCES, "all"),
+                ("strategy, summary", *sources, "all"),
                 tuple(
                     (
                         name,
-                        *(share(*found[source]) if source in found else "" for source in SOURCES),
+                        *(share(*found[source]) if source in found else "" for source in sources),
                         share(*(sum(cell[at] for cell in found.values()) for at in (0, 1))),
                     )
                     for name, found in cells.items()
@@ -151,6 +152,33 @@ def _by_age(rows: Sequence[Row], command: str) -> Table | None:
     )
 
 
+def _oracle(rows: Sequence[Row], command: str) -> Table | None:
+    lines = []
+    for name in names(arm(row) for row in rows):
+        some = [row for row in rows if arm(row) == name and row.oracle is not None and counted(row)]
+        if some:
+            of = sum(row.of for row in some)
+            lines.append(
+                (name, share(sum(row.hits for row in some), of), share(sum(row.oracle or 0 for row in some), of))
+            )
+    if not lines:
+        return None
+    return Table(
+        "oracle",
+        "continuation: what the same size could have shown",
+        ("strategy, summary", "shown", "shown by who knows what will be used"),
+        tuple(lines),
+        command,
+        f"{LITERAL}. The second: whole lines at the strategy's own size, chosen greedily by what the next steps really used, which no strategy "
+        "can know.",
+    )
+
+
+def chain_sources(record: Record) -> list[Table]:
+    """The chains' values by where they first stood."""
+    return _by_source(record.rows.get("chains", []), record.command_of("chains"), "chain-source")
+
+
 def chain_table(record: Record) -> Table | None:
     """The published experiment's chains with the published exam: the one table that can be set beside a published number."""
     rows = [row for row in record.rows.get("chains", []) if counted(row)]
@@ -173,7 +201,7 @@ def chain_table(record: Record) -> Table | None:
     return Table(
         "chains",
         "The published experiment's synthetic chains, its exam: values contained",
-        ("strategy, summary", *chains, "all", "decoys shown"),
+        ("strategy, summary", *(name.removeprefix("sample-") for name in chains), "all", "decoys shown"),
         tuple(lines),
         record.command_of("chains"),
         "The same chains, boundaries and questionnaires as published; each strategy carries its state on. Contained in the projection's text, "

@@ -16,7 +16,7 @@ from ..visible import visible
 from .compared import COMPARABLE, NOT_COMPARABLE, published_tables
 from .of_models import model_tables, open_book_table
 from .of_money import cache_tables, charged_table, own_money_tables, published_money_tables
-from .of_rules import chain_table, recall_table, run_tables
+from .of_rules import chain_sources, chain_table, recall_table, run_tables
 from .of_sessions import audit_tables, composition_tables
 from .of_sizes import curve_table, equal_tables, survival_table
 from .pictures import Picture, pictures
@@ -153,7 +153,7 @@ def sections(record: Record, drawn: Sequence[Picture]) -> list[Section]:
             drawn,
             ("fig9-published",),
             [*_there(chain_table(record)), *published_tables()],
-            [],
+            chain_sources(record),
         ),
     ]
     return [one for one in found if one.pictures or one.tables]

@@ -1,0 +1,189 @@
+"""Writes `docs/results.md` from the stored rows of a report, so that no number in it is typed by hand.
+
+    firsthand lab report FILES --out report.html
+    python benchmarks/summary_standin.py FILES > standin.txt
+    python scripts/results_page.py report.rows.json.gz --standin standin.txt --strip FOLDER/
+
+`--strip` takes the folder of the sessions out of the commands that are shown. `--out -` prints the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from firsthand.lab.report.compared import COMPARABLE, NOT_COMPARABLE, published_tables
+from firsthand.lab.report.of_models import model_tables, open_book_table
+from firsthand.lab.report.of_money import cache_tables, charged_table, own_money_tables
+from firsthand.lab.report.of_rules import chain_sources, chain_table, recall_table, run_tables
+from firsthand.lab.report.of_sessions import audit_tables, composition_tables
+from firsthand.lab.report.of_sizes import curve_table, equal_tables, survival_table
+from firsthand.lab.report.record import Record, read_record
+from firsthand.lab.report.tables import Table, figure, markdown
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
+_OVERVIEW = ("overview", "source-published", "source-recognition", "source-continuation", "ages", "oracle")
+_STANDIN = re.compile(
+    r"(?P<exam>[a-z-]+) +recorded (?P<recorded>\d+/\d+ = [\d.]+ %) +extractive (?P<made>\d+/\d+ = [\d.]+ %)"
+)
+
+HEAD = """# Results
+
+Written by `python scripts/results_page.py` from the stored rows of one `firsthand lab report`; every table has the command that makes its numbers.
+Sizes are o200k tokens, exact. Unless a title names a model, nothing here was read by one: a value counts as known when it is in the projection's
+text. `none` means that no summary was written (a placeholder stands in its place), `extractive` that the stand-in wrote it: verbatim lines by rules,
+at most 2,000 tokens. Neither says what a strategy reaches with a model's summary. Numbers of a model, of rules, of a calculation and of a
+measurement share no column.
+"""
+
+
+def page(record: Record, standin: str, strip: str) -> str:
+    """The whole page.
+
+    Args:
+        record: the stored rows.
+        standin: what `benchmarks/summary_standin.py` printed; empty leaves that part out.
+        strip: what is taken out of every command.
+    """
+    parts = list(_parts(record, standin))
+    return "\n".join([HEAD, *parts]).replace(strip, "") if strip else "\n".join([HEAD, *parts])
+
+
+def _parts(record: Record, standin: str) -> Iterator[str]:
+    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    yield f"Made {record.made}; {versions}; source of firsthand {record.code}."
+    yield from _code([record.command, record.files])
+    yield "## What can be compared with the published tables\n"
+    yield "\n".join(f"- {line}" for line in COMPARABLE)
+    yield "\nWhat cannot:\n"
+    yield "\n".join(f"- {line}" for line in NOT_COMPARABLE) + "\n"
+    chains = chain_table(record)
+    if chains is not None:
+        yield "## The published deterministic containment\n"
+        yield from _tables([chains, *chain_sources(record)])
+    run = {table.key: table for table in run_tables(record)}
+    if run:
+        yield "## All exams on the same sessions\n"
+        yield (
+            "Each boundary is compacted from the originals, forced, at the strategy's own size. **Sizes differ widely, so these tables rank "
+            "nothing**: see equal size and the curves. `recorded` is asked only where the client had compacted before, so of later and fewer "
+            "boundaries. Decoys that are shown are numbers that a projection prints itself.\n"
+        )
+        yield from _tables(run[key] for key in _OVERVIEW if key in run)
+        yield from _tables([_numbers(run)])
+    if equal := equal_tables(record):
+        yield "## At equal size\n"
+        yield "Against the rival's measured size at each boundary, free and with the rival's tail behind both. A gain counts only if both show it.\n"
+        yield from _tables(equal)
+    if (curves := curve_table(record)) is not None:
+        yield "## Curves\n"
+        yield from _tables([curves])
+    if (recall := recall_table(record)) is not None:
+        yield "## With recall\n"
+        yield from _tables([recall])
+    if standin and (rows := [match for line in standin.splitlines() if (match := _STANDIN.fullmatch(line.strip()))]):
+        yield "## The stand-in against recorded summaries\n"
+        yield (
+            "Readable recorded summaries, and the stand-in at the same tokens on the same history, both texts alone. Pooled; of single compactions "
+            "either may be ahead.\n"
+        )
+        lines = tuple((row["exam"], _cell(row["recorded"]), _cell(row["made"])) for row in rows)
+        command = "python benchmarks/summary_standin.py FILES"
+        yield from _tables(
+            [
+                Table(
+                    "standin",
+                    "Recorded summaries and the stand-in",
+                    ("exam", "recorded", "stand-in"),
+                    lines,
+                    command,
+                    "Literal reader.",
+                )
+            ]
+        )
+    if (survival := survival_table(record)) is not None:
+        yield "## Survival\n"
+        yield from _tables([survival])
+    if audits := audit_tables(record):
+        yield "## What clients' own compactions lost\n"
+        yield from _tables(audits)
+    if models := [*model_tables(record), *_there(open_book_table(record)), *_there(charged_table(record))]:
+        yield "## A model as reader\n"
+        yield from _tables(models)
+    if money := own_money_tables(record):
+        yield "## Money\n"
+        yield "The published figures, computed anew and corrected, are on [the page on the lab with a model](lab-model.md#the-published-figures).\n"
+        yield from _tables(money)
+    if cache := cache_tables(record):
+        yield "## What a prefix cache served\n"
+        yield from _tables(cache)
+    yield "## The published results\n"
+    yield "As printed, of other sessions and with a model; see above what may be set beside them.\n"
+    yield from _tables(published_tables())
+    if record.compositions:
+        yield "## The sessions\n"
+        yield from _tables(composition_tables(record)[:2])
+    yield "## Settings and time\n"
+    settings = tuple(record.settings.items())
+    yield from _tables([Table("settings", "Settings", ("setting", "value"), settings, record.command)])
+    parts = tuple((part.name, f"{part.seconds:,.0f}", part.note) for part in record.parts)
+    note = "Seconds by the clock, all cores; of rows that were in the cache, those of reading them."
+    yield from _tables([Table("time", "Time", ("part", "seconds", "note"), parts, record.command, note)])
+
+
+def _numbers(run: dict[str, Table]) -> Table:
+    """Intervals, judged sessions and values of every exam and strategy in one table."""
+    exams = [table for key, table in run.items() if key.startswith("exam-")]
+    wanted = ("strategy", "summary", "score %", "95 %", "values", "sessions", "decoys shown")
+    lines = tuple(
+        (table.title, *(row[table.columns.index(name)] for name in wanted)) for table in exams for row in table.rows
+    )
+    return Table(
+        "numbers", "Intervals and numbers of values", ("exam", *wanted), lines, exams[0].command, exams[0].note
+    )
+
+
+def _tables(tables: Iterable[Table]) -> Iterator[str]:
+    for table in tables:
+        yield f"### {table.title}\n"
+        yield from _code([table.command])
+        yield markdown(table) + "\n"
+        if table.note:
+            yield table.note[0].upper() + table.note[1:] + "\n"
+
+
+def _code(lines: Iterable[str]) -> Iterator[str]:
+    yield "```\n" + "\n".join(line for line in lines if line) + "\n```\n"
+
+
+def _cell(text: str) -> str:
+    hits, _, share = text.partition(" = ")
+    found, _, of = hits.partition("/")
+    return f"{figure(int(found))}/{figure(int(of))} ({share})"
+
+
+def _there(table: Table | None) -> list[Table]:
+    return [] if table is None else [table]
+
+
+def main() -> None:
+    """Writes the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("record", type=Path, help="the file ending in .rows.json.gz that `firsthand lab report` wrote")
+    parser.add_argument("--standin", type=Path, help="what benchmarks/summary_standin.py printed")
+    parser.add_argument("--strip", default="", help="taken out of every command, such as the folder of the sessions")
+    parser.add_argument("--out", default=str(PAGE), help="the page; - prints it")
+    given = parser.parse_args()
+    standin = given.standin.read_text("utf-8") if given.standin else ""
+    made = page(read_record(given.record), standin, given.strip).rstrip() + "\n"
+    if given.out == "-":
+        sys.stdout.write(made)
+    else:
+        Path(given.out).write_text(made, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
