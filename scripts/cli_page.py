@@ -56,7 +56,7 @@ Names below are stable: they keep their meaning, and only others are added. Size
 | `kept`, `tail` | covered entries that stay as originals; the newest entries, which are untouched |
 | `fates` | by fate, then by kind: `blocks`, and `tokens` of the originals |
 | `notes` | what the strategy has to say, by name |
-| `blocks` | with `--explain`: for each block `entry`, `block`, `kind`, `fate`, `tokens`, `shown` (how many of them, where the projection shows any), `why` |
+| `blocks` | with `--explain`: for each block `entry`, `block`, `kind`, `fate`, `tokens`, `shown` (how many of them are), `why` |
 """
 
 
