@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from ..errors import ConfigError, FirsthandError, FormatError
+from .lab_endpoint import LedgerOption, PriceOption, PricesOption
 from .output import stderr, stdout_json, table, write_bytes
 
 if TYPE_CHECKING:
@@ -80,6 +81,20 @@ def run(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Draws.")] = 5,
+    reader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Instead: let a model (--model) read the projections, within --budget; `lab ask` with this command's strategies and boundaries.",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="AMOUNT", help="With --reader: the most that all calls may cost, such as '1.50 USD'."),
+    ] = None,
+    price: PriceOption = None,
+    prices: PricesOption = None,
+    ledger: LedgerOption = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the rows here.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the curves here (.png, .svg, .pdf).")] = None,
@@ -97,6 +112,29 @@ def run(
 
     if synthetic == bool(files):
         raise ConfigError("name session files, or --synthetic, not both and not neither")
+    if reader is not None:
+        _read(
+            reader,
+            budget,
+            files,
+            synthetic,
+            strategies,
+            at,
+            mode,
+            window,
+            target,
+            summariser,
+            model,
+            exams,
+            price,
+            prices,
+            ledger,
+            csv_file,
+            as_json,
+        )
+        return
+    if (budget, price, prices, ledger) != (None, None, None, None):
+        raise ConfigError("--budget, --price, --prices and --ledger go with --reader")
     setup = setup_of(
         synthetic, strategies, at, mode, window, target, counter, summariser, model, exams, recall, carry, seeds
     )
@@ -120,6 +158,58 @@ def run(
     from .lab_run_tables import print_run
 
     print_run(rows, setup, len(origins), by_kind=by_kind, by_session=by_session, least=1 if synthetic else None)
+
+
+def _read(
+    reader: str,
+    budget: str | None,
+    files: list[Path] | None,
+    synthetic: bool,
+    strategies: str | None,
+    at: str,
+    mode: str,
+    window: int | None,
+    target: str | None,
+    summariser: str | None,
+    model: str | None,
+    exams: str | None,
+    price: str | None,
+    prices: Path | None,
+    ledger: Path | None,
+    csv_file: Path | None,
+    as_json: bool,
+) -> None:
+    """A model in the place of the literal reader; its rows and tables are its own, so no column holds both."""
+    from ..lab.model.batches import MODEL_EXAMS
+    from ..lab.runner import default_strategies
+    from .lab_model import ask
+
+    if budget is None or model is None:
+        raise ConfigError("--reader needs --model and --budget: every call is paid for")
+    sizes, rivals = targets_of(target)
+    if rivals or len(sizes) > 1 or mode != "forced":
+        raise ConfigError("a model reads at one size, forced; for other runs leave out --reader")
+    by = _listed(summariser) or ["extractive"]
+    if len(by) > 1:
+        raise ConfigError("a model reads with one summariser at a time; name none or extractive, or the reader itself")
+    ask(
+        reader=reader,
+        model=model,
+        budget=budget,
+        files=files,
+        synthetic=synthetic,
+        strategies=strategies or ",".join(default_strategies()),
+        exams=exams or ",".join(name for name in MODEL_EXAMS if name != "published"),
+        at=at,
+        summariser="model" if by[0] == reader else by[0],
+        target=sizes[0] if sizes else None,
+        window=window or 200_000,
+        price=price,
+        prices=prices,
+        ledger=ledger,
+        csv_file=csv_file,
+        as_json=as_json,
+    )
 
 
 def setup_of(
