@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help demo test model realclients differential clients lint fix docs bench size check clean
+.PHONY: help demo test model browser realclients differential clients lint fix docs bench size check clean
 
 help: ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -40,6 +40,10 @@ test: .make/dev ## runs all tests but those with a model
 
 model: .make/model ## tests with a small language model on this machine
 	$(BIN)/python -m pytest -q -m model
+
+browser: ## installs a browser for the tests that look at pages; without one they are skipped
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 \
+		|| echo "no browser could be installed: the tests that look at pages will be skipped"
 
 realclients: ## installs the pinned clients that tests drive (about 2 GB)
 	sh tests/differential/install.sh all
