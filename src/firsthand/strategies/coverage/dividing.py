@@ -11,7 +11,7 @@ from ...projection.originals import originals
 from ...tokens import FRAMING, entry_cost
 from ...transcript import Entry, View
 from ..contract import CompactionRequest, Refused, Unchanged
-from .newest import tail_start
+from .newest import newest_step, tail_start
 from .prose import names_something
 from .sizing import Options, Sizes, sizes
 from .whole import Whole, stays_whole
@@ -77,9 +77,16 @@ def divided(
     room = sizes(options, budget, placed, history, refused=refused)
     if request.trigger != "manual" and not refused and history <= room.target and size <= budget.input_limit:
         return Unchanged(f"the history of {history:,} tokens already fits the target of {room.target:,}")
-    cut = tail_start(
-        view.entries, counter, room.target * options.tail // 100, room.target * max(options.tail, _NEWEST) // 100
-    )
+    step, is_irreplaceable = newest_step(view.entries, counter)
+    newest = room.target * max(options.tail, _NEWEST) // 100
+    if is_irreplaceable and newest < step <= room.limit * 3 // 4:
+        if room.may_rise:
+            # Like other user text: the target rises before any of it is excerpted.
+            room = replace(room, target=min(room.limit * 3 // 4, room.target + step))
+            newest = step
+        elif step * 2 <= room.target:
+            newest = step
+    cut = tail_start(view.entries, counter, room.target * options.tail // 100, newest)
     if cut == 0 or len(in_place) == len(view.entries):
         if request.trigger == "manual" and size <= budget.input_limit:
             return Unchanged("nothing stands before the newest step, so there is nothing to cover")

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...projection.boundaries import open_step, step_start
+from ...projection.boundaries import open_step, step_start, turn_start
 from ...tokens import Counter, entry_cost
-from ...transcript import Entry
+from ...transcript import Block, Entry, Media, ToolResult
 
-__all__ = ["tail_start"]
+__all__ = ["newest_step", "tail_start"]
+
+
+def newest_step(entries: Sequence[Entry], counter: Counter) -> tuple[int, bool]:
+    """Tokens of the newest step, and whether no excerpt could stand for it: the person's message, or images that nobody has seen yet."""
+    start = step_start(entries, len(entries) - 1) if entries else 0
+    step = entries[start:]
+    return sum(entry_cost(entry, counter) for entry in step), any(
+        turn_start(entry) or any(_has_media(block) for block in entry.blocks) for entry in step
+    )
+
+
+def _has_media(block: Block) -> bool:
+    return isinstance(block, Media) or (
+        isinstance(block, ToolResult) and any(isinstance(part, Media) for part in block.content)
+    )
 
 
 def tail_start(entries: Sequence[Entry], counter: Counter, room: int, most: int) -> int:
