@@ -61,4 +61,5 @@ def test_a_long_result_is_cut_and_named() -> None:
         call("cat", "{}", id="c1"), result("c1", "\n".join(f"row_{n} of table_{n % 7}" for n in range(4_000)))
     )
     shown = {excerpt.entry for excerpt in plan.excerpts}
-    assert plan.cutoff == "e62" and plan.cutoff in shown
+    assert plan.cutoff == "e62"
+    assert plan.cutoff in shown

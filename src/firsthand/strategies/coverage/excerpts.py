@@ -11,12 +11,13 @@ from itertools import groupby
 from ...projection.coverage.pool import Pool
 from ...projection.features.units import Source, readable
 from ...projection.plan import Excerpt, Span
-from ...transcript import Entry, ToolCall, ToolResult
+from ...transcript import Entry, ToolCall, ToolResult, typed_text
 
 __all__ = ["Group", "bridged", "grouped", "labels", "rendered", "short_ids"]
 
 GAP = "…"
 _LEAST_ID = 6
+_FIRST_WORDS = 4
 _PATH = re.compile(
     r'"(?:file_?path|path|file_?name|target_file|absolute_path)"\s*:\s*"(?:[^"\\]*/)?([^"/\\]{1,60})"', re.IGNORECASE
 )
@@ -84,8 +85,14 @@ def rendered(
         texts: readable texts by position and block number; those that are missing are put in.
     """
     lines: list[str] = []
+    behind = 0
     for group in groups:
         entry = entries[group.position]
+        turn = next((n for n in range(group.position, behind - 1, -1) if _words(entries[n])), group.position)
+        if turn < group.position:
+            # The person's messages stand whole before the excerpts; this says where each of them was.
+            lines.append(f"[user: {_words(entries[turn])}{GAP}]")
+        behind = group.position + 1
         place = group.position, group.block
         text = texts.get(place)
         if text is None:
@@ -134,3 +141,8 @@ def short_ids(entries: Sequence[Entry]) -> dict[str, str]:
         waiting = [one for one in waiting if one not in out]
         length += 1
     return out
+
+
+def _words(entry: Entry) -> str:
+    """The first words of what the person typed; "" for every other entry."""
+    return " ".join(next(typed_text(entry), "")[:60].split()[:_FIRST_WORDS]) if entry.role == "user" else ""
