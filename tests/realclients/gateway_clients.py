@@ -32,6 +32,8 @@ class Client:
     """The program with its arguments for the first prompt, and for each later one."""
     settings: Callable[[Place, str, bool], dict[str, str]]
     """Writes its settings for a base URL without `/v1`, large or small in window; returns its environment."""
+    refusing: int = 0
+    """The provider's window in the job in which only it knows one; 0: as the gateway's."""
     lines: int = 90
     """Lines that each call prints."""
 
@@ -142,6 +144,13 @@ def _claude_settings(place: Place, url: str, small: bool) -> dict[str, str]:
     }
 
 
+def _claude_as_it_comes(place: Place) -> tuple[list[str], list[str]]:
+    """With its own choice of a model, to which it says things of the system in the middle of the conversation."""
+    begin, later = _claude_commands(place)
+    without = [word for word in begin if word not in ("--model", "claude-sonnet-4-5")]
+    return without, [*without, *later[len(begin) :]]
+
+
 def _claude_commands(place: Place) -> tuple[list[str], list[str]]:
     begin = [
         str(program("claude-2.1.332", "@anthropic-ai/claude-code-linux-x64/claude")),
@@ -158,8 +167,8 @@ def _claude_commands(place: Place) -> tuple[list[str], list[str]]:
 def _claude_kind(got: Received) -> str:
     """Its request for a summary is known by one more text block behind what the newest message had, which is no reminder and no prompt."""
     content = got.messages[-1]["content"]
-    last = content[-1] if isinstance(content, list) else {"type": "text", "text": content}
-    if last["type"] != "text":
+    last = content[-1] if isinstance(content, list) else {}
+    if got.messages[-1]["role"] != "user" or last.get("type") != "text":
         return "step"
     from gateway_job import PROMPTS
 
@@ -279,7 +288,7 @@ CODEX = Client(
 )
 CLAUDE_CODE = Client(
     "claude-code", 66_000, 98_000, _claude_kind, lambda command: Call("Bash", {"command": command, "description": "next step"}),
-    _claude_commands, _claude_settings,
+    _claude_commands, _claude_settings, refusing=38_000,
 )  # fmt: skip
 OPENCODE = Client(
     "opencode", 24_000, 98_000, _opencode_kind, lambda command: Call("bash", {"command": command, "description": "next step"}),
@@ -297,6 +306,7 @@ PI = Client(
 CLIENTS = (CODEX, CLAUDE_CODE, OPENCODE, PI)
 OTHER_WIRES = (
     replace(CODEX, name="codex-built-in", settings=_codex_built_in_settings),
+    replace(CLAUDE_CODE, name="claude-code-default-model", commands=_claude_as_it_comes, window=152_000),
     replace(OPENCODE, name="opencode-responses", settings=_opencode_through("@ai-sdk/openai")),
     replace(OPENCODE, name="opencode-messages", settings=_opencode_through("@ai-sdk/anthropic")),
     replace(PI, name="pi-responses", settings=_pi_through("openai-responses")),

@@ -73,7 +73,8 @@ def run(
     prepare(place.work, client.lines)
     repository(place)
     job = Job(client.kind_of, client.call, client.full if own else 0, (4, 9) if own else ())
-    server = FakeServer(job, window=None if window in (None, _WIDE) else window)
+    limit = window if known else client.refusing or window
+    server = FakeServer(job, window=None if limit == _WIDE else limit)
     ran = Ran(job, server, place.work, [])
     log = io.StringIO()
     with server, contextlib.ExitStack() as stack:

@@ -106,7 +106,9 @@ class _Serving:
         wire = _WIRES[got.wire]
         request = got.json if isinstance(got.json, dict) else {}
         turn = Turn(got.number, request, Usage(input_tokens=0))
-        found = [(None, unreadable)] if unreadable else faults(got.wire, got.json, messages=self.settings.validate)
+        beta = got.headers.get("anthropic-beta", "")
+        judged = self.settings.validate
+        found = [(None, unreadable)] if unreadable else faults(got.wire, got.json, messages=judged, beta=beta)
         if found:
             got.violations = tuple(f"{param}: {message}" if param else message for param, message in found)
             return self._json(got, refused(turn, wire, *found[0]), status=400)

@@ -15,13 +15,14 @@ Fault = tuple[str | None, str]
 _MESSAGES = {"openai-chat": "messages", "openai-responses": "input", "anthropic": "messages"}
 
 
-def faults(wire: WireName, body: Any, *, messages: bool = True) -> list[Fault]:
+def faults(wire: WireName, body: Any, *, messages: bool = True, beta: str = "") -> list[Fault]:
     """Everything that the provider would refuse the request for; [] for a valid one.
 
     Args:
         wire: the wire that was called.
         body: the parsed body; None where it was no JSON.
         messages: whether the messages are judged by the validator as well.
+        beta: Anthropic's header `anthropic-beta`; with one for the middle of a conversation, system messages may stand there.
     """
     if not isinstance(body, dict):
         return [(None, "the body is no JSON object")]
@@ -42,7 +43,14 @@ def faults(wire: WireName, body: Any, *, messages: bool = True) -> list[Fault]:
             found.append(("max_tokens", "field required, at least 1"))
     if found or not messages:
         return found
+    if wire == "anthropic" and "mid-conversation" in beta:
+        given = [message for message in value or () if not _is_instruction(message)]
+        body = {**body, name: given}
     return [
         (f"{name}.{fault.index}" if fault.index >= 0 else name, f"{fault.rule}: {fault.explanation}")
         for fault in validate(wire, body)
     ]
+
+
+def _is_instruction(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "system"
