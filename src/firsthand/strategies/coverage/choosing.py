@@ -23,7 +23,7 @@ from .reasons import reasoned
 from .state import newest_to_do
 from .whole import is_rule
 
-__all__ = ["chosen"]
+__all__ = ["Choice", "chosen"]
 
 _LEAST = 150
 """Tokens under which no excerpts are made: a line or two help nobody."""
@@ -58,7 +58,7 @@ def chosen(work: Divided, room: int, offer: Offer | None = None) -> tuple[str, l
     room -= counter.count(start) + _LEDGER
     if room < _LEAST:
         return (f"{start}\n{ledger(work, (), names)}", [], NO_HANDOFF) if room >= 0 else ("", [], NO_HANDOFF)
-    choice = _Choice(work, names, room, offer)
+    choice = Choice(work, names, room, offer)
     text, groups = choice.filled()
     return "\n".join(part for part in (start, text, ledger(work, groups, names)) if part), groups, choice.handoff
 
@@ -73,7 +73,7 @@ class _Text:
     """Tokens above the room; negative where some are left."""
 
 
-class _Choice:
+class Choice:
     """The choice for one plan."""
 
     def __init__(self, work: Divided, names: dict[str, str], room: int, offer: Offer | None = None) -> None:

@@ -8,7 +8,7 @@ from ...projection.plan import Plan
 from ...tokens import total_cost
 from ...transcript import View
 from ..contract import CompactionRequest
-from .choosing import _Choice
+from .choosing import Choice
 from .dividing import Divided, divided
 from .excerpts import short_ids
 from .sizing import Options
@@ -30,7 +30,7 @@ def solved(view: View, budget: Budget, strategy: Coverage) -> tuple[Problem, lis
     size = total_cost(view.entries, budget.counter) + budget.fixed
     work = divided(view, budget, request, Options(**strategy.options()), size)
     assert isinstance(work, Divided)  # there is a plan
-    choice = _Choice(work, short_ids(view.entries), 0)
+    choice = Choice(work, short_ids(view.entries), 0)
     pool = choice.pool
     spans = {
         (view.positions[excerpt.entry], excerpt.block): [(span.start, span.end) for span in excerpt.spans]
