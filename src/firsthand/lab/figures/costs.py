@@ -71,7 +71,9 @@ def point_costs(sides: Sequence[Side]) -> Figure:
     return figure
 
 
-def where_values_went(bars: Sequence[Bars], kinds: Sequence[str], title: str, constant: str = "") -> Figure:
+def where_values_went(
+    bars: Sequence[Bars], kinds: Sequence[str], title: str, constant: str = "", contained: Sequence[str] = ()
+) -> Figure:
     """Each round as one bar of values by what became of them.
 
     Args:
@@ -79,6 +81,7 @@ def where_values_went(bars: Sequence[Bars], kinds: Sequence[str], title: str, co
         kinds: what can become of a value, in the order of the bars.
         title: which values, and who reads.
         constant: a line below.
+        contained: the kinds, first in order, that the projection shows; a thick line ends them in each bar.
     """
     used = [kind for kind in kinds if any(one.counts.get(kind) for one in bars)]
     with drawing(9, 1.6 + 0.38 * len(bars)) as figure:
@@ -102,6 +105,9 @@ def where_values_went(bars: Sequence[Bars], kinds: Sequence[str], title: str, co
                         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.2},
                     )
                 at += count
+            if contained:
+                ends = sum(one.counts.get(kind, 0) for kind in contained)
+                axes.plot([ends, ends], [position - 0.47, position + 0.47], color="black", linewidth=2.4)
         axes.set_yticks(range(len(bars)), [plain(one.name) for one in bars])
         axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.set_xlim(0, largest)
