@@ -109,14 +109,14 @@ def report(
             raise ConfigError("--report-only takes the stored rows and no files")
         _written(read_record(kept), out, kept, figures, as_json)
         return
-    if synthetic == bool(files):
-        raise ConfigError("name session files, or --synthetic, not both and not neither; or --report-only")
+    if (synthetic and files) or not (synthetic or files or rows):
+        raise ConfigError("name session files, or --synthetic, or files of --rows; or --report-only")
     from ..lab.report.gather import PARTS, gathered
 
     chosen = tuple(listed(parts)) or PARTS
     if unknown := set(chosen) - set(PARTS):
         raise ConfigError(f"there is no part {', '.join(sorted(unknown))}; choose of: {', '.join(PARTS)}")
-    named = files or _chain_files(out)
+    named = _chain_files(out) if synthetic else files or []
     setup = setup_of(False, strategies, "40,70,100", "forced", window, None, None, None, None, None, None, None, seeds)
     options = {
         "--strategies": strategies, "--parts": parts, "--window": window, "--sizes": None if sizes == "4000,16000,64000" else sizes,
@@ -161,7 +161,7 @@ def _wish(
     from ..strategies import strategy_by_name
     from .lab import read_sources
 
-    sources = list(read_sources(files))
+    sources = list(read_sources(files)) if files else []
     sizes_, none = targets_of(sizes)
     more, rivals = targets_of(target)
     windows, no_names = targets_of(survival)
@@ -194,7 +194,8 @@ def _wish(
 
 def _origins(sources: Sequence[Source]) -> list[Origin]:
     """The sessions that hold anything, by file and place in it."""
-    return origins_of(list(dict.fromkeys(source.path for source in sources)))
+    paths = list(dict.fromkeys(source.path for source in sources))
+    return origins_of(paths) if paths else []
 
 
 def _chain_files(out: Path) -> list[Path]:

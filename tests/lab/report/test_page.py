@@ -20,6 +20,7 @@ from firsthand.lab.figures.style import picture
 from firsthand.lab.report.page import MOST_BYTES, page
 from firsthand.lab.report.pictures import pictures
 from firsthand.lab.report.record import Input, Record, read_record
+from firsthand.lab.results import as_csv
 from firsthand.samples import chain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
@@ -180,10 +181,21 @@ def test_what_cannot_be_reported_is_said(tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     for arguments, told in (
         (("--report-only",), "there are no stored rows"),
-        ((), "name session files, or --synthetic"),
+        ((), "name session files, or --synthetic, or files of --rows"),
         ((tmp_path / "none.jsonl",), "does not exist"),
         (("--synthetic", "--parts", "x"), "there is no part x"),
         (("--report-only", "--synthetic"), "takes the stored rows"),
     ):
         done = run("lab", "report", *arguments, "--out", out, check=False)
         assert (done.returncode, told in done.stderr, out.exists()) == (1, True, False), (arguments, done)
+
+
+def test_rows_alone_make_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "run.csv").write_text(as_csv(record().rows["run"]))
+    out = tmp_path / "r.html"
+    run("lab", "report", "--rows", tmp_path / "run.csv", "--parts", "run", "--out", out)
+    made = read_record(tmp_path / "r.rows.json.gz")
+    assert made.rows == {"run": record().rows["run"]}
+    assert [(part.name, part.command) for part in made.parts] == [("run", "firsthand lab run ... --csv run.csv")]
+    assert "rows taken from run.csv (sha256 " in out.read_text()
