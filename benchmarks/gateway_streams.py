@@ -44,7 +44,7 @@ async def client(number: int, url: str, until: float, counts: Counts, length: in
     while time.monotonic() < until:
         if turn % TURNS == 0:
             messages = [{"role": "user", "content": f"I am client {number}."}]
-        name = f"c{number}-{turn}"
+        name = f"c{number}-{turn % TURNS}"
         turn += 1
         body = json.dumps({"model": "m", "messages": messages, "stream": True}).encode()
         if writer is None:
