@@ -11,6 +11,7 @@ import pytest
 from report_records import CACHE, model_row, record, row
 
 from firsthand.errors import ConfigError, FormatError
+from firsthand.lab.cache.stored import keep_measurements, kept_measurements
 from firsthand.lab.model.results import ModelRow
 from firsthand.lab.model.results import as_csv as model_csv
 from firsthand.lab.report.given import read_rows
@@ -199,3 +200,11 @@ def test_the_results_page_is_written_from_rows_alone() -> None:
     for line in made.splitlines():
         if line.startswith("| ") and "reported %" in line:
             assert "shown %" not in line
+
+
+def test_the_newest_cache_measurement_is_kept(tmp_path: Path) -> None:
+    assert kept_measurements(tmp_path) is None
+    path = keep_measurements(tmp_path / "new", [CACHE], "small.gguf", "firsthand lab cache")
+    assert kept_measurements(path.parent) == ((CACHE,), "small.gguf", "firsthand lab cache")
+    path.write_text("{")
+    assert kept_measurements(path.parent) is None
