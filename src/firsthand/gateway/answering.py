@@ -274,6 +274,10 @@ def told(prepared: Prepared, mode: Mode) -> dict[str, str]:
         told[f"{OURS}tokens-before"] = str(prepared.tokens_before)
         told[f"{OURS}tokens-after"] = str(prepared.tokens_after)
         told[f"{OURS}tokens-saved"] = str(max(0, prepared.tokens_before - prepared.tokens_after))
+    if prepared.recalled:
+        told[f"{OURS}recall"] = f"{prepared.recalled} tokens"
+    if prepared.error:
+        told[f"{OURS}error"] = prepared.error
     if prepared.window.tokens is not None:
         told[f"{OURS}window"] = f"{prepared.window.tokens}; {prepared.window.source}"
     if prepared.context is not None:

@@ -104,6 +104,8 @@ class GatewayConfig:
     """Occupancy at which a compaction is due, in tokens or as a share of the window; default four fifths."""
     target: int | None = None
     """Wanted size of a projected history, in tokens; default: the strategy's own."""
+    recall: int = 1_000
+    """Tokens of the recall block of a new message at most; 0: none."""
     summaries: bool = False
     """Let strategies that want a model's summary ask the upstream for it, with the key of the request."""
     registry: bool = True
@@ -147,6 +149,8 @@ class GatewayConfig:
         for name, value in (("max_body", self.max_body), ("max_concurrent", self.max_concurrent)):
             if value < 1:
                 raise ConfigError(f"{name} must be at least 1, not {value:,}")
+        if self.recall < 0:
+            raise ConfigError(f"recall is a number of tokens, 0 for none, not {self.recall:,}")
         for model, window in self.windows.items():
             if window < 1:
                 raise ConfigError(f"the window of {model!r} must be at least 1 token, not {window:,}")

@@ -55,6 +55,10 @@ class Prepared:
     context: Context | None = field(default=None, repr=False)
     """What is needed to learn from the answer; None for a request that was not looked into."""
     retried: bool = False
+    recalled: int = 0
+    """Tokens of the recall block that the newest message brought."""
+    error: str = ""
+    """What of our own failed without stopping the request."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,16 @@ class Context:
     percent: int
     """What the counter's numbers are multiplied by, as the provider's reports taught."""
     front: Front | None = None
+    recalled: Mapping[int, int] = field(default_factory=dict)
+    """Tokens of the recall blocks behind the checkpoint, by position of their messages."""
 
     @property
     def counted(self) -> int:
         """Tokens of the request as it is shown, by the counter alone."""
         costs = [one.cost for one in self.facts]
-        return self.fixed + (self.front.cost + sum(costs[self.front.covered :]) if self.front else sum(costs))
+        if self.front is None:
+            return self.fixed + sum(costs)
+        return self.fixed + self.front.cost + sum(costs[self.front.covered :]) + sum(self.recalled.values())
 
     def tokens(self, counted: int) -> int:
         """The same in the provider's tokens, as far as we know them."""

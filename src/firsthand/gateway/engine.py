@@ -8,17 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 from ..budget import Occupancy
+from ..checkpoint import Checkpoint
 from ..projection.plan import Trigger
 from ..session.overflow.classifying import classify, silent_truncation
 from ..session.requests import Attachment
 from ..session.store import SessionStore
 from ..tokens import counter_for_model
 from ..transcript import Usage
+from .attached import Attached, AttachedTo
 from .calibration import Calibration
 from .compacting import Compactor, Wanted, due
 from .config import GatewayConfig
 from .context import Arrived, Context, Decision, Prepared, budget_of, phase_of, shared_with_summary
 from .paths import Anchor, Front, Match, Path, Paths, Tenant, root_of
+from .recalling import Recaller, with_recalls
 from .recognise import client_compaction, session_key, without_thinking
 from .recorder import Recorder
 from .request import KnownFacts, Unmanaged, read_request
@@ -31,7 +34,6 @@ __all__ = ["Engine"]
 _IN_THREAD_FROM = 64 * 1024
 """Bytes of unknown messages from which they are read in a thread."""
 _MOST_ROOTS = 50_000
-_MOST_ATTACHED = 10_000
 
 
 class Engine:
@@ -48,7 +50,8 @@ class Engine:
         self._known = KnownFacts()
         # Planning is work for the processor: more of it side by side would only hold up the streams of everybody else.
         self._few_at_a_time = asyncio.Semaphore(2)
-        self._attachments: dict[str, tuple[Attachment, ...]] = {}
+        self.attached = Attached(store.journal)
+        self.recaller = Recaller(store.journal, config.recall)
         self._log = log
 
     async def prepare(self, arrived: Arrived) -> Prepared:
@@ -79,7 +82,9 @@ class Engine:
         self._record(tenant, context, match)
         match.path.tools = 1 if request.value("tools") else 0
         await self.recorder.make_room()
-        return await self._decided(context)
+        decided = await self._decided(context)
+        match.path.sent = max(match.path.sent, match.length)
+        return decided
 
     async def recover(
         self, prepared: Prepared, status: int, body: bytes, headers: Mapping[str, str]
@@ -124,7 +129,7 @@ class Engine:
         path.pending = (anchor, complete)
         if usage is not None and usage.input_tokens and complete:
             path.anchor = anchor
-            counted = replace(context, front=front).counted
+            counted = self._behind(context, front).counted
             if silent_truncation(usage.input_tokens, context.tokens(counted), prepared.window.tokens):
                 self._log(
                     "truncation suspected",
@@ -142,6 +147,7 @@ class Engine:
 
     async def close(self) -> None:
         """Finish what is being written."""
+        await asyncio.to_thread(self.recaller.close)
         await self.recorder.close()
 
     async def _context(self, arrived: Arrived) -> Context | None:
@@ -236,7 +242,7 @@ class Engine:
         if context.arrived.mode != "on" or (client and (budget is None or full <= budget.input_limit)):
             return as_it_came
         if front is not None:
-            return self._projected(replace(context, front=front), window, "projected", full, reason)
+            return await self._projected(replace(context, front=front), window, "projected", full, reason)
         if client and budget is not None:
             made = await self._compacted(context, window, "provider_context_limit")
             return as_it_came if made is None else replace(made, reason=reason)
@@ -264,7 +270,7 @@ class Engine:
                     return made
                 reason = f"a compaction was due and came to nothing: {path.refused}"
         if front is not None:
-            return self._projected(replace(context, front=front), window, "projected", full, reason)
+            return await self._projected(replace(context, front=front), window, "projected", full, reason)
         return Prepared(context.arrived.body, "forwarded", reason, used.tokens, used.tokens, window, context)
 
     async def _compacted(self, context: Context, window: Window, trigger: Trigger) -> Prepared | None:
@@ -284,7 +290,7 @@ class Engine:
         if front is None or front is before:
             return None
         full = context.tokens(context.fixed + sum(one.cost for one in path.facts[:length]))
-        return self._projected(replace(context, front=front), window, "compacted", full, "")
+        return await self._projected(replace(context, front=front), window, "compacted", full, "")
 
     async def _made(self, context: Context, window: Window, trigger: Trigger, front: Front | None) -> Front | None:
         path, arrived = context.path, context.arrived
@@ -312,37 +318,64 @@ class Engine:
         self.paths.add_front(path, made.front)
         return made.front
 
-    def _projected(self, context: Context, window: Window, decision: Decision, full: int, reason: str) -> Prepared:
+    async def _projected(
+        self, context: Context, window: Window, decision: Decision, full: int, reason: str
+    ) -> Prepared:
         """The request with the checkpoint in place of what it covers."""
         front, request = context.front, context.request
         assert front is not None
         used = self._occupancy(context, front)
+        context = self._behind(context, front)
         if context.arrived.mode != "on":
             return Prepared(context.arrived.body, decision, reason, full, used.tokens, window, context)
+        error = await self._recall(context, front, window, used)
+        context, used = self._behind(context, front), self._occupancy(context, front)
         raws = [request.item(n) for n in range(len(request.items))]
         head, tail = raws[: context.head], raws[context.head + front.covered :]
         ids = [*context.path.entries[front.covered : context.length]]
         ids += [f"unrecorded-{n}" for n in range(len(tail) - len(ids))]
-        checkpoint = front.checkpoint
-        known = self._attachments.get(checkpoint.id)
-        if len(self._attachments) > _MOST_ATTACHED:
-            self._attachments.clear()
-        if known is None:
-            known = self._attachments[checkpoint.id] = SessionStore(self.store.journal, checkpoint.session).attachments(
-                checkpoint.id
-            )
+        under = self.attached.under(front.checkpoint)
+        tail = with_recalls(request.wire, tail, ids, under)
         pieces, new = tail_pieces(
-            request.wire, tail, context.facts[front.covered :], ids, known, checkpoint.plan.cutoff
+            request.wire, tail, context.facts[front.covered :], ids, under.placeholders, front.checkpoint.plan.cutoff
         )
         if new:
-            self._attachments[checkpoint.id] = (*known, *new)
-            store = SessionStore(self.store.journal, checkpoint.session)
-            self.recorder.submit(
-                lambda: store.attach(checkpoint.id, new),
-                lambda error: self._log("attach failed", error=type(error).__name__),
-            )
+            self._attach(front.checkpoint, under, new)
         body = request.with_messages([*head, *joined(request.wire.name, [*front.pieces, *pieces])])
-        return Prepared(body, decision, reason, full, used.tokens, window, context)
+        newest = next((n for n in reversed(range(context.length)) if context.facts[n].role == "assistant"), -1)
+        recalled = context.tokens(sum(cost for n, cost in context.recalled.items() if n > newest))
+        return Prepared(body, decision, reason, full, used.tokens, window, context, recalled=recalled, error=error)
+
+    async def _recall(self, context: Context, front: Front, window: Window, used: Occupancy) -> str:
+        """Attaches what the newest message asks for of the covered history; what failed, or nothing. Never raises for a failure."""
+        # What was sent once is not looked up any more; nor is what is not recorded (a count, a client's own compaction).
+        if context.arrived.counting or context.length < len(context.facts) or context.path.sent >= context.length:
+            return ""
+        under, error = self.attached.under(front.checkpoint), ""
+        try:
+            budget = budget_of(context, window, self.config)
+            made = await self.recaller.found(context, front, budget, used, under)
+        except Exception as failure:
+            made, error = self.recaller.no_more(context, front), f"recall: {type(failure).__name__}"
+            self._log("recall failed", error=type(failure).__name__, session=context.path.session)
+        if made is not None:
+            self._attach(front.checkpoint, under, (made,))
+            # Stored before it is sent, so that a process that comes after this one sends the same.
+            await self.recorder.flush()
+        return error
+
+    def _attach(self, checkpoint: Checkpoint, under: AttachedTo, new: tuple[Attachment, ...]) -> None:
+        under.add(new)
+        store = SessionStore(self.store.journal, checkpoint.session)
+        self.recorder.submit(
+            lambda: store.attach(checkpoint.id, new),
+            lambda error: self._log("attach failed", error=type(error).__name__),
+        )
+
+    def _behind(self, context: Context, front: Front | None) -> Context:
+        """The request with this checkpoint in force, or with none."""
+        recalled = self.attached.recall_costs(context.path, front, context.length, context.counter) if front else {}
+        return replace(context, front=front, recalled=recalled)
 
     def _occupancy(self, context: Context, front: Front | None) -> Occupancy:
         """Tokens of the request with this checkpoint in force: what the provider counted last, and estimates of what came since."""
@@ -350,16 +383,18 @@ class Engine:
         baseline = front.checkpoint.baseline if front else 0
         anchor = path.anchor
         under = front.checkpoint.id if front else ""
-        shown = context.tokens(replace(context, front=front).counted)
+        context = self._behind(context, front)
+        shown = context.tokens(context.counted)
         if anchor is None or anchor.under != under or anchor.sent > context.length:
             return Occupancy(shown, 0, baseline)
         since = anchor.sent
-        later = context.tokens(sum(one.cost for one in facts[since:]))
+        later = context.tokens(sum(one.cost for one in facts[since:]) + _recalled_from(context, since))
         if silent_truncation(anchor.usage.input_tokens, shown - later, self._window(context).tokens):
             return Occupancy(shown, 0, baseline)
         while since < len(facts) and facts[since].role == "assistant":
             since += 1
-        grown = context.tokens(max(0, context.fixed - anchor.fixed) + sum(one.cost for one in facts[since:]))
+        appended = sum(one.cost for one in facts[since:]) + _recalled_from(context, since)
+        grown = context.tokens(max(0, context.fixed - anchor.fixed) + appended)
         return Occupancy(anchor.usage.total + grown, anchor.usage.total, baseline)
 
     def _window(self, context: Context) -> Window:
@@ -375,3 +410,8 @@ class Engine:
             lambda error: self._log("learn failed", error=type(error).__name__),
         )
         self._log("limit learned", session=path.session, model=model, limit=limit)
+
+
+def _recalled_from(context: Context, position: int) -> int:
+    """Tokens of the recall blocks from a message on."""
+    return sum(cost for number, cost in context.recalled.items() if number >= position)

@@ -89,6 +89,8 @@ class Path:
     """Held while a compaction is made."""
     stored: int = 0
     """How many messages were handed to the journal."""
+    sent: int = 0
+    """How many messages some request has sent on; only what is new is looked up for recall."""
 
     @property
     def weight(self) -> int:
@@ -182,7 +184,7 @@ class Paths:
             return
         tenant.paths[path.session] = path
         path.chains = list(chain((one.key for one in path.facts), _start(path.wire)))
-        path.stored = len(path.facts)
+        path.stored = path.sent = len(path.facts)
         self._count += path.weight
         self._index(tenant, path, 0)
 
@@ -241,6 +243,7 @@ class Paths:
         path.fronts = [front for front in parent.fronts if front.covered <= shared]
         path.learned = dict(parent.learned)
         path.stored = shared
+        path.sent = min(parent.sent, shared)
         if parent.anchor is not None and parent.anchor.sent <= shared:
             path.anchor = parent.anchor
         if parent.pending is not None and parent.pending[0].sent <= shared:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...transcript import Usage
 
-__all__ = ["GatewayWire", "Outline", "StreamEvent", "bare_texts"]
+__all__ = ["GatewayWire", "Outline", "StreamEvent", "bare_texts", "reminders_removed"]
 
 _OPEN, _CLOSE = "<system-reminder>", "</system-reminder>"
 
@@ -64,6 +64,10 @@ class GatewayWire(Protocol):
         """Whether it stands for earlier history in a form that only the provider can read; nothing up to it may be covered."""
         ...
 
+    def with_text(self, raw: bytes, text: str) -> bytes | None:
+        """A user's message or a result with one text more at its end, all else the bytes that came; None where the API has no place for one."""
+        ...
+
     def event(self, event: Mapping[str, Any]) -> StreamEvent:
         """What one JSON event of a stream says."""
         ...
@@ -102,3 +106,13 @@ def _without_reminders(text: str) -> str:
             break
         text = text[:start]
     return text
+
+
+def reminders_removed(text: str) -> str:
+    """The text without reminders, wherever they stand in it."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(_OPEN, at)) >= 0 and (end := text.find(_CLOSE, start)) >= 0:
+        kept.append(text[at:start])
+        at = end + len(_CLOSE)
+    return "".join((*kept, text[at:]))

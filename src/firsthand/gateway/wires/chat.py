@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...codec import decode
 from ...formats.wire.response import usage_of
 from ...transcript import Usage
 from .base import Outline, StreamEvent, bare_texts
-from .content import parsed, parts_of, without
+from .content import parsed, parts_of, with_part, without
 
 __all__ = ["CHAT", "Chat"]
 
@@ -45,6 +46,13 @@ class Chat:
     def is_opaque_history(self, message: Mapping[str, Any]) -> bool:
         """Never: this API has no such thing."""
         return False
+
+    def with_text(self, raw: bytes, text: str) -> bytes | None:
+        """See `GatewayWire.with_text`. A tool's content stays a string where it is one: few servers take a list there."""
+        role = decode(raw).get("role")
+        if role not in ("user", "tool"):
+            return None
+        return with_part(raw, "content", "text", text, strings=role == "user")
 
     def event(self, event: Mapping[str, Any]) -> StreamEvent:
         """See `GatewayWire.event`."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...codec import decode
+from ...codec import decode, encode
+from ..scan import ScanError, fields, items
 
-__all__ = ["VOLATILE", "parsed", "parts_of", "without"]
+__all__ = ["VOLATILE", "parsed", "parts_of", "with_part", "without"]
 
 VOLATILE = frozenset(
     {"cache_control", "id", "index", "internal_chat_message_metadata_passthrough", "metadata", "phase", "status"}
@@ -54,3 +55,31 @@ def parsed(arguments: Any) -> Any:
         return decode(arguments)
     except (ValueError, RecursionError):
         return arguments
+
+
+def with_part(raw: bytes, name: str, kind: str, text: str, *, strings: bool) -> bytes | None:
+    """A message with one text part more at the end of its content, all else the bytes that came.
+
+    Args:
+        raw: the message.
+        name: its field with the content.
+        kind: the type of a text part.
+        text: the text.
+        strings: whether a content that is a string may become a list of parts.
+
+    Returns:
+        None where the content is no list, or a string that must stay one.
+    """
+    try:
+        span = fields(raw)[name]
+        content = span.of(raw)
+        if content.startswith(b"["):
+            parts = [found.of(content) for found in items(content)]
+        elif content.startswith(b'"') and strings:
+            parts = [b'{"type":' + encode(kind) + b',"text":' + content + b"}"] if content != b'""' else []
+        else:
+            return None
+    except (ScanError, KeyError):
+        return None
+    parts.append(encode({"type": kind, "text": text}))
+    return raw[: span.start] + b"[" + b",".join(parts) + b"]" + raw[span.end :]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...codec import decode
 from ...formats.wire.response import usage_of
 from ...transcript import Usage
 from .base import Outline, StreamEvent, bare_texts
-from .content import parts_of, without
+from .content import parts_of, with_part, without
 
 __all__ = ["MESSAGES", "Messages"]
 
@@ -63,6 +64,10 @@ class Messages:
         return isinstance(content, list) and any(
             isinstance(block, dict) and block.get("type") == "compaction" for block in content
         )
+
+    def with_text(self, raw: bytes, text: str) -> bytes | None:
+        """See `GatewayWire.with_text`. It stands behind results, and behind the block that the client marked for the cache."""
+        return with_part(raw, "content", "text", text, strings=True) if decode(raw).get("role") == "user" else None
 
     def event(self, event: Mapping[str, Any]) -> StreamEvent:
         """See `GatewayWire.event`."""

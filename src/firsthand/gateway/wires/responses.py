@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...codec import decode
 from ...formats.wire.response import usage_of
 from ...transcript import Usage
 from .base import Outline, StreamEvent, bare_texts
-from .content import parsed, parts_of, without
+from .content import parsed, parts_of, with_part, without
 
 __all__ = ["RESPONSES", "Responses"]
 
@@ -50,6 +51,13 @@ class Responses:
     def is_opaque_history(self, message: Mapping[str, Any]) -> bool:
         """See `GatewayWire.is_opaque_history`."""
         return message.get("type") in _COMPACTIONS
+
+    def with_text(self, raw: bytes, text: str) -> bytes | None:
+        """See `GatewayWire.with_text`. An output that is a string stays one."""
+        message = decode(raw)
+        if str(message.get("type", "message")).endswith("_output"):
+            return with_part(raw, "output", "input_text", text, strings=False)
+        return with_part(raw, "content", "input_text", text, strings=True) if message.get("role") == "user" else None
 
     def event(self, event: Mapping[str, Any]) -> StreamEvent:
         """See `GatewayWire.event`."""
