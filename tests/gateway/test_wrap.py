@@ -15,6 +15,9 @@ import pytest
 from firsthand.journal import Journal
 from firsthand.testing.server import FakeServer
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from running import run
+
 ASK = """
 import json, os, sys, urllib.request
 opener = urllib.request.build_opener(urllib.request.ProxyHandler())
@@ -83,12 +86,13 @@ def test_signals_go_to_the_client(tmp_path: Path, number: signal.Signals, code: 
     assert finished(process) == (code, "", "")
 
 
-def test_what_cannot_work_is_said_in_one_line(tmp_path: Path) -> None:
-    code, _, error = finished(wrap(tmp_path, "--", "codex", "exec", PATH="/nowhere"))
-    assert (code, error) == (
+def test_what_cannot_work_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = run("wrap", "--upstream", "https://one.example", "--", "sh", "-c", "exit 0", check=False)
+    assert ran.returncode == 1
+    assert "say which one with --upstream NAME=https://one.example" in ran.stderr
+    monkeypatch.setenv("PATH", "/nowhere")
+    ran = run("wrap", "--", "codex", "exec", check=False)
+    assert (ran.returncode, ran.stderr) == (
         1,
         "error: there is no program 'codex' on the PATH; it is had by: npm install -g @openai/codex\n",
     )
-    code, _, error = finished(wrap(tmp_path, "--upstream", "https://one.example", "--", "sh", "-c", "exit 0"))
-    assert code == 1
-    assert "say which one with --upstream NAME=https://one.example" in error

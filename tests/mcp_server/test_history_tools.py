@@ -21,6 +21,9 @@ from firsthand.mcp.scope import HistoryScope
 from firsthand.mcp.server import history_server
 from firsthand.transcript import Entry, Text, ToolCall, ToolResult
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+from running import run
+
 LONG = "x" * 9_000 + " the end é"
 
 
@@ -185,19 +188,6 @@ def test_over_http_each_key_sees_its_own_tenant(journal: Path, tmp_path: Path) -
 
 
 def test_another_address_needs_keys(journal: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "firsthand",
-        "mcp",
-        "--http",
-        "--host",
-        "0.0.0.0",
-        "--port",
-        "0",
-        "--journal",
-        str(journal),
-    ]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ran = run("mcp", "--http", "--host", "0.0.0.0", "--port", 0, "--journal", journal, check=False)
     assert ran.returncode == 1
     assert ran.stderr.startswith("error: 0.0.0.0 can be reached from other machines")
