@@ -45,7 +45,7 @@ def build_app(
         journal = engine = None
         if config.mode != "off":
             journal = Journal.open(FilePath(config.journal) if config.journal else None)
-            engine = Engine(config, GatewayStore(journal, config.strategy), told.info)
+            engine = Engine(config, GatewayStore(journal, config.strategy), told.decided)
         pages.opened(journal, engine)
         app.state.engine = engine
         relay.append(Relay(config, engine, upstreams, told))

@@ -90,6 +90,12 @@ class Telemetry:
         """Something that happened."""
         self._logger.info(event, **fields)
 
+    def decided(self, event: str, **fields: Any) -> None:
+        """Something that the engine tells; its compactions are counted as well."""
+        if event == "compaction":
+            self.compactions.labels(fields["outcome"]).inc()
+        self.info(event, **fields)
+
     def error(self, event: str, **fields: Any) -> None:
         """Something of ours that failed."""
         self._logger.error(event, **fields)
