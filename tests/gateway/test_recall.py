@@ -16,7 +16,7 @@ from test_projected import list_bytes
 
 from firsthand.journal import Journal
 from firsthand.session.recall.block import LABEL
-from firsthand.testing.server import FakeServer
+from firsthand.testing.server import Failure, FakeServer
 
 Raw = dict[str, Any]
 WINDOW = 12_000
@@ -282,3 +282,24 @@ def test_the_same_message_at_the_same_time_is_sent_in_one_form(tmp_path: Path, w
         sent = {got.body for got in running.server.requests[-4:]}
         assert len(sent) == 1
         assert blocks(sent.pop()) == 1
+
+
+def test_a_server_that_takes_no_list_of_texts_gets_none(tmp_path: Path) -> None:
+    """The refused request is sent once more without its block, and from then on there are none for this model."""
+    wire = "openai-chat"
+    with gateway(tmp_path) as running:
+        messages, name = compacted(running, wire)
+        messages.append(user(wire, f"How fast was {name}?"))
+        running.server.push(
+            Failure("invalid_request", status=422, message="invalid type: sequence, expected a string")
+        )
+        answer = running.ask(wire, messages)
+        assert answer.status_code == 200
+        assert answer.headers["x-firsthand-reason"] == "recall was left out after a refusal"
+        assert [blocks(got.body) for got in running.server.requests[-2:]] == [1, 0]
+        assert "x-firsthand-recall" not in answer.headers
+        before = list_bytes(wire, running.arrived.body)
+        messages += [said(wire, "Fast."), user(wire, f"How fast was {name[:-3]}059?")]
+        running.ask(wire, messages)
+        assert list_bytes(wire, running.arrived.body)[: len(before)] == before
+        assert blocks(running.arrived.body) == 0

@@ -21,11 +21,14 @@ from .incoming import BodyTooLargeError, unpacked
 from .replies import ReplyReader
 from .telemetry import Telemetry
 from .upstream import Answer, UpstreamError, Upstreams, host_of
-from .wires import CHAT, MESSAGES, RESPONSES, GatewayWire
+from .wires import CHAT, MESSAGES, GatewayWire
 
 __all__ = ["Answering", "BrokenError", "Exchange", "refuse", "told"]
 
 _LARGEST_ERROR = 1024 * 1024
+_LARGEST_HELD = 4 * 1024 * 1024
+_HELD_FOR = 10.0
+"""Seconds after which a stream that only says that it is alive is relayed all the same."""
 _HELD_FROM = 100_000
 """Bytes of a request from which the first events of its answer are held back where the window is unknown."""
 
@@ -157,18 +160,13 @@ class Answering:
         held: list[bytes] = []
         replayed = False
         try:
-            if self._may_overflow(prepared, wire):
-                async for piece in answer.body:
-                    held.append(piece)
-                    if not reader.opening(piece):
-                        break
-                if reader.failed is not None:
-                    again = await self._mended(prepared, answer.status, encode(reader.failed), dict(answer.named))
-                    if again is not None:
-                        await answer.close()
-                        replayed = True
-                        await self._again(exchange, again, send)
-                        return
+            if self._may_overflow(prepared):
+                again = await self._held(answer, reader, held, prepared)
+                if again is not None:
+                    await answer.close()
+                    replayed = True
+                    await self._again(exchange, again, send)
+                    return
             await _start(send, answer, ours)
             for piece in held:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -179,6 +177,34 @@ class Answering:
         finally:
             if prepared.context is not None and not replayed:
                 self._answered_by(prepared, reader)
+
+    async def _held(
+        self, answer: Answer, reader: ReplyReader, held: list[bytes], prepared: Prepared
+    ) -> Prepared | None:
+        """Reads what may turn out to be a refusal: a stream up to its first content, any other answer whole. What to send once more, or None."""
+        began, size = time.perf_counter(), 0
+        async for piece in answer.body:
+            held.append(piece)
+            size += len(piece)
+            if reader.streamed:
+                if not reader.opening(piece) or time.perf_counter() - began > _HELD_FOR:
+                    break
+                continue
+            reader.feed(piece)
+            if size > _LARGEST_HELD:
+                return None
+        if reader.streamed:
+            if reader.failed is None:
+                return None
+            return await self._mended(prepared, answer.status, encode(reader.failed), dict(answer.named))
+        reader.ended()
+        if reader.value is None or self._engine is None:
+            return None
+        try:
+            return await self._engine.stopped(prepared, reader.value)
+        except Exception as error:
+            self.failed("recover", error)
+            return None
 
     def _answered_by(self, prepared: Prepared, reader: ReplyReader) -> None:
         usage = reader.usage
@@ -233,8 +259,8 @@ class Answering:
     def _is_ours(self, key: str) -> bool:
         return bool(self._config.keys) and self._config.tenant([key]) is not None
 
-    def _may_overflow(self, prepared: Prepared, wire: GatewayWire) -> bool:
-        if wire is not RESPONSES or prepared.context is None or prepared.retried:
+    def _may_overflow(self, prepared: Prepared) -> bool:
+        if prepared.context is None or prepared.retried:
             return False
         window, tokens = prepared.window.tokens, prepared.tokens_after or 0
         return len(prepared.body) >= _HELD_FROM if window is None else 2 * tokens >= window

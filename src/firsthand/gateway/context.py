@@ -81,6 +81,8 @@ class Context:
     front: Front | None = None
     recalled: Mapping[int, int] = field(default_factory=dict)
     """Tokens of the recall blocks behind the checkpoint, by position of their messages."""
+    bare: bool = False
+    """No recall blocks: the upstream refuses them."""
 
     @property
     def counted(self) -> int:

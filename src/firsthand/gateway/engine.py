@@ -24,10 +24,12 @@ from .paths import Anchor, Front, Match, Path, Paths, Tenant, root_of
 from .recalling import Recaller, with_recalls
 from .recognise import client_compaction, session_key, without_thinking
 from .recorder import Recorder
+from .replies import stopped_full
 from .request import KnownFacts, Unmanaged, read_request
 from .stitch import joined, tail_pieces
 from .store import GatewayStore, Recording
 from .windows import Window, Windows, learned_name
+from .wires import CHAT
 
 __all__ = ["Engine"]
 
@@ -52,6 +54,7 @@ class Engine:
         self._few_at_a_time = asyncio.Semaphore(2)
         self.attached = Attached(store.journal)
         self.recaller = Recaller(store.journal, config.recall)
+        self._bare: set[tuple[str, str]] = set()
         self._log = log
 
     async def prepare(self, arrived: Arrived) -> Prepared:
@@ -100,20 +103,48 @@ class Engine:
                 return None
             return replace(prepared, body=smaller, reason="opaque reasoning was refused and left out", retried=True)
         if found.kind != "overflow":
+            return await self._without_blocks(prepared, context, status)
+        return await self._smaller(prepared, context, found.limit, "the provider refused the request as too large")
+
+    async def stopped(self, prepared: Prepared, response: Mapping[str, Any]) -> Prepared | None:
+        """What to send once more after a whole answer that ended because the window was full (OV-07, OV-13); None for any other."""
+        context = prepared.context
+        if context is None or prepared.retried or context.arrived.mode != "on" or context.arrived.counting:
             return None
+        sent, window = prepared.tokens_after or 0, prepared.window.tokens
+        if not stopped_full(context.request.wire.name, response, sent, window):
+            return None
+        return await self._smaller(prepared, context, None, "the answer stopped because the window was full")
+
+    async def _smaller(self, prepared: Prepared, context: Context, limit: int | None, reason: str) -> Prepared | None:
+        """The request with a new checkpoint, and with a smaller window where the refusal says that it is one."""
         window = self.windows.of(context.arrived.upstream.name, context.request.model, context.path)
         used = self._occupancy(context, context.front).tokens
-        if found.limit and (window.tokens is None or found.limit < window.tokens):
-            self._learn(context, found.limit)
-            window = Window(found.limit, "learned")
-        elif not found.limit and (window.tokens is None or used < window.tokens * 3 // 4):
+        if limit and (window.tokens is None or limit < window.tokens):
+            self._learn(context, limit)
+            window = Window(limit, "learned")
+        elif not limit and (window.tokens is None or used < window.tokens * 3 // 4):
             # The provider names no size, and by what is known of its window this request should have fitted: so less is known than thought.
             window = Window(max(1, used * 3 // 4), "learned")
             context.path.learned[learned_name(context.request.model)] = window.tokens or 1
         again = await self._compacted(context, window, "provider_context_limit")
         if again is None or again.body == prepared.body:
             return None
-        return replace(again, reason="the provider refused the request as too large", retried=True)
+        return replace(again, reason=reason, retried=True)
+
+    async def _without_blocks(self, prepared: Prepared, context: Context, status: int) -> Prepared | None:
+        """The request without recall blocks: some servers of Chat Completions take no list of texts, and say so in many ways."""
+        if (
+            status not in (400, 422)
+            or context.request.wire is not CHAT
+            or context.front is None
+            or not context.recalled
+        ):
+            return None
+        made = await self._projected(
+            replace(context, bare=True), prepared.window, prepared.decision, prepared.tokens_before or 0, ""
+        )
+        return replace(made, reason="recall was left out after a refusal", retried=True)
 
     def answered(self, prepared: Prepared, usage: Usage | None, *, complete: bool) -> None:
         """Take note of how the answer ended and what the provider counted. The reply itself is pending until a request shows it."""
@@ -121,6 +152,9 @@ class Engine:
         if context is None or context.arrived.counting or context.length != len(context.facts):
             return
         sent_as_it_came = context.arrived.mode != "on"
+        if context.bare and prepared.retried:
+            # Without its blocks the request was taken.
+            self._bare.add((context.arrived.upstream.name, context.request.model))
         front = None if sent_as_it_came else context.front
         anchor = Anchor(
             context.length, usage or Usage(input_tokens=0), context.fixed, front.checkpoint.id if front else ""
@@ -164,7 +198,8 @@ class Engine:
         fixed = request.fixed_tokens(counter) + sum(one.cost for one in facts[:head])
         nowhere = Path("", arrived.tenant, "", request.wire.name)
         percent = self.calibration.percent(arrived.upstream.name, request.model)
-        return Context(arrived, request, facts[head:], head, nowhere, 0, fixed, counter, percent)
+        bare = (arrived.upstream.name, request.model) in self._bare
+        return Context(arrived, request, facts[head:], head, nowhere, 0, fixed, counter, percent, bare=bare)
 
     async def _loaded(self, tenant: Tenant, root: bytes) -> None:
         """Reads the paths that begin with this message from the journal, once."""
@@ -335,7 +370,8 @@ class Engine:
         ids = [*context.path.entries[front.covered : context.length]]
         ids += [f"unrecorded-{n}" for n in range(len(tail) - len(ids))]
         under = self.attached.under(front.checkpoint)
-        tail = with_recalls(request.wire, tail, ids, under)
+        if not context.bare:
+            tail = with_recalls(request.wire, tail, ids, under)
         pieces, new = tail_pieces(
             request.wire, tail, context.facts[front.covered :], ids, under.placeholders, front.checkpoint.plan.cutoff
         )
@@ -349,7 +385,12 @@ class Engine:
     async def _recall(self, context: Context, front: Front, window: Window, used: Occupancy) -> str:
         """Attaches what the newest message asks for of the covered history; what failed, or nothing. Never raises for a failure."""
         # What was sent once is not looked up any more; nor is what is not recorded (a count, a client's own compaction).
-        if context.arrived.counting or context.length < len(context.facts) or context.path.sent >= context.length:
+        if (
+            context.bare
+            or context.arrived.counting
+            or context.length < len(context.facts)
+            or context.path.sent >= context.length
+        ):
             return ""
         under, error = self.attached.under(front.checkpoint), ""
         try:
@@ -374,7 +415,9 @@ class Engine:
 
     def _behind(self, context: Context, front: Front | None) -> Context:
         """The request with this checkpoint in force, or with none."""
-        recalled = self.attached.recall_costs(context.path, front, context.length, context.counter) if front else {}
+        recalled: Mapping[int, int] = {}
+        if front is not None and not context.bare:
+            recalled = self.attached.recall_costs(context.path, front, context.length, context.counter)
         return replace(context, front=front, recalled=recalled)
 
     def _occupancy(self, context: Context, front: Front | None) -> Occupancy:

@@ -6,14 +6,17 @@ What the model said is not kept: the next request shows it as the client took it
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..codec import decode
-from ..transcript import Usage
+from ..errors import FormatError
+from ..formats.wire.response import finish_reason, response_entries, said_nothing
+from ..session.overflow.classifying import classify, length_stop
+from ..transcript import ToolCall, Usage
 from .wires.base import GatewayWire, StreamEvent
 
-__all__ = ["EventSplitter", "ReplyReader"]
+__all__ = ["EventSplitter", "ReplyReader", "stopped_full"]
 
 _LARGEST = 32 * 1024 * 1024
 
@@ -46,7 +49,9 @@ class ReplyReader:
 
     def __init__(self, wire: GatewayWire, content_type: str, encoding: str) -> None:
         self._wire = wire
-        self._streamed = "event-stream" in content_type
+        self.streamed = "event-stream" in content_type
+        self.value: Any = None
+        """The answer that was no stream, once it has ended."""
         self._events = EventSplitter()
         self._body = bytearray()
         self._usage: dict[str, Any] = {}
@@ -73,13 +78,14 @@ class ReplyReader:
 
     def ended(self) -> None:
         """The body ended in good order."""
-        if not self._streamed and self.readable:
+        if not self.streamed and self.readable:
             try:
                 value = decode(bytes(self._body))
             except (ValueError, RecursionError):
                 self.readable = False
                 return
             if isinstance(value, dict):
+                self.value = value
                 self._note(StreamEvent(value["usage"] if isinstance(value.get("usage"), dict) else None))
             self.finished = True
 
@@ -91,7 +97,7 @@ class ReplyReader:
     _only_openings = True
 
     def _read(self, data: bytes) -> None:
-        if not self._streamed:
+        if not self.streamed:
             self._body += data
             if len(self._body) > _LARGEST:
                 self._body.clear()
@@ -115,3 +121,29 @@ class ReplyReader:
             # Anthropic's last report completes its first: fields that it repeats are the newer ones.
             self._usage.update({name: value for name, value in told.usage.items() if value is not None})
         self.finished = self.finished or told.finished
+
+
+def stopped_full(wire: str, response: Mapping[str, Any], sent: int, window: int | None) -> bool:
+    """Whether an answer ended because the window was full, so that the same request, made smaller, may be answered (OV-07, OV-13).
+
+    One that makes calls is the client's, however it ended.
+
+    Args:
+        wire: as in `firsthand.formats.wire`.
+        response: the answer's JSON.
+        sent: tokens of the request by our count, where the provider says none.
+        window: the window in force; None where it is unknown.
+    """
+    try:
+        read = response_entries(wire, response)
+    except (FormatError, TypeError, AttributeError, KeyError):
+        return False
+    if any(isinstance(block, ToolCall) for entry in read for block in entry.blocks):
+        return False
+    if classify(200, response).kind == "overflow":
+        return True
+    if finish_reason(wire, response) not in ("length", "max_tokens", "max_output_tokens"):
+        return False
+    usage = read[-1].usage if read else None
+    sent = usage.input_tokens if usage and usage.input_tokens else sent
+    return length_stop(sent, usage.output_tokens if usage else 0, window, said=not said_nothing(read)) == "overflow"

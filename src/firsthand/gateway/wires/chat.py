@@ -61,7 +61,8 @@ class Chat:
         finished = isinstance(choices, list) and any(
             isinstance(choice, dict) and choice.get("finish_reason") for choice in choices
         )
-        return StreamEvent(usage if isinstance(usage, dict) else None, finished, "error" in event)
+        opening = isinstance(choices, list) and bool(choices) and all(map(_is_opening, choices))
+        return StreamEvent(usage if isinstance(usage, dict) else None, finished, bool(event.get("error")), opening)
 
     def usage(self, usage: Mapping[str, Any]) -> Usage | None:
         """See `GatewayWire.usage`."""
@@ -77,6 +78,14 @@ def _call(call: Mapping[str, Any]) -> Any:
     if not isinstance(body, dict):
         return without(call)
     return [body.get("name"), parsed(body.get("arguments", body.get("input")))]
+
+
+def _is_opening(choice: Any) -> bool:
+    """Whether a choice only names the role so far."""
+    if not isinstance(choice, dict) or choice.get("finish_reason"):
+        return False
+    delta = choice.get("delta")
+    return isinstance(delta, dict) and not any(value for name, value in delta.items() if name != "role")
 
 
 CHAT = Chat()

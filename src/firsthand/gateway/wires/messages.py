@@ -13,6 +13,7 @@ from .content import parts_of, with_part, without
 
 __all__ = ["MESSAGES", "Messages"]
 
+_OPENINGS = frozenset({"message_start", "ping"})
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -74,7 +75,8 @@ class Messages:
         kind = event.get("type")
         message = event.get("message")
         usage = message.get("usage") if isinstance(message, dict) else event.get("usage")
-        return StreamEvent(usage if isinstance(usage, dict) else None, kind == "message_stop", kind == "error")
+        told = usage if isinstance(usage, dict) else None
+        return StreamEvent(told, kind == "message_stop", kind == "error", kind in _OPENINGS)
 
     def usage(self, usage: Mapping[str, Any]) -> Usage | None:
         """See `GatewayWire.usage`."""
