@@ -108,7 +108,8 @@ class Choice:
             if made.over > 0:
                 picked = self._without(picked, made.over)
             elif made.over < -_SLACK:
-                more = self.cover.go_on(self._pieces(-made.over))[0]
+                room = self._pieces(-made.over)
+                more = self.cover.go_on(room)[0] or self._filling({*forced, *picked}, room)
                 if not more:
                     break
                 picked += more
@@ -170,6 +171,30 @@ class Choice:
     def _candidates(self, source: Source | None = None) -> list[int]:
         runs = self.free if source is None else [run for run in self.free if run.source is source]
         return list(chain.from_iterable(range(run.first, run.end) for run in runs))
+
+    def _filling(self, shown: set[int], room: int) -> list[int]:
+        """What else fits when nothing is left that names anything new: the assistant's other words, then what stands between chosen lines.
+
+        Newest first, since nothing else tells them apart.
+        """
+        run_of = self.pool.run_of
+        opened = {run_of[unit] for unit in shown}
+        runs = [run for run in reversed(self.free) if run.source is Source.ASSISTANT]
+        runs += [
+            run for run in reversed(self.free) if run.source is not Source.ASSISTANT and run_of[run.first] in opened
+        ]
+        out: list[int] = []
+        for run in runs:
+            cost = 0 if run_of[run.first] in opened else self.opening
+            for unit in range(run.first, run.end):
+                if unit not in shown:
+                    cost += self.pool.sizes[unit] + 1
+                    if cost > room:
+                        break
+                    room -= cost
+                    cost = 0
+                    out.append(unit)
+        return out
 
     def _pieces(self, tokens: int) -> int:
         return tokens * 100 // self.rate
