@@ -290,9 +290,7 @@ def test_a_server_that_takes_no_list_of_texts_gets_none(tmp_path: Path) -> None:
     with gateway(tmp_path) as running:
         messages, name = compacted(running, wire)
         messages.append(user(wire, f"How fast was {name}?"))
-        running.server.push(
-            Failure("invalid_request", status=422, message="invalid type: sequence, expected a string")
-        )
+        running.server.push(Failure("invalid_request", status=422, message="invalid type: sequence, expected a string"))
         answer = running.ask(wire, messages)
         assert answer.status_code == 200
         assert answer.headers["x-firsthand-reason"] == "recall was left out after a refusal"

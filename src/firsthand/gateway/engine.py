@@ -20,14 +20,15 @@ from .calibration import Calibration
 from .compacting import Compactor, Wanted, due
 from .config import GatewayConfig
 from .context import Arrived, Context, Decision, Prepared, budget_of, phase_of, shared_with_summary
-from .paths import Anchor, Front, Match, Path, Paths, Tenant, root_of
+from .paths import Anchor, Front, Path, Paths, root_of
 from .recalling import Recaller, with_recalls
 from .recognise import client_compaction, session_key, without_thinking
 from .recorder import Recorder
+from .remembering import Memory
 from .replies import stopped_full
 from .request import KnownFacts, Unmanaged, read_request
 from .stitch import joined, tail_pieces
-from .store import GatewayStore, Recording
+from .store import GatewayStore
 from .windows import Window, Windows, learned_name
 from .wires import CHAT
 
@@ -35,7 +36,6 @@ __all__ = ["Engine"]
 
 _IN_THREAD_FROM = 64 * 1024
 """Bytes of unknown messages from which they are read in a thread."""
-_MOST_ROOTS = 50_000
 
 
 class Engine:
@@ -56,6 +56,7 @@ class Engine:
         self.recaller = Recaller(store.journal, config.recall)
         self._bare: set[tuple[str, str]] = set()
         self._log = log
+        self._memory = Memory(store, self.paths, self.recorder, log)
 
     async def prepare(self, arrived: Arrived) -> Prepared:
         """What to send for a request.
@@ -72,7 +73,7 @@ class Engine:
         request, headers = context.request, arrived.headers
         tenant = self.paths.tenant(arrived.tenant)
         scope = session_key(request, headers)
-        await self._loaded(tenant, root_of(request.wire.name, context.facts[0]))
+        await self._memory.loaded(tenant, root_of(request.wire.name, context.facts[0]))
         found = self.paths.look(tenant, scope, request.wire.name, context.facts)
         client = client_compaction(request, headers, context.facts, found, head=context.head)
         if client is not None or arrived.counting:
@@ -82,7 +83,7 @@ class Engine:
             return await self._unrecorded(context, client)
         match = self.paths.match(tenant, scope, request.wire.name, context.facts)
         context = replace(context, path=match.path, length=match.length)
-        self._record(tenant, context, match)
+        self._memory.record(tenant, context, match)
         match.path.tools = 1 if request.value("tools") else 0
         await self.recorder.make_room()
         decided = await self._decided(context)
@@ -200,69 +201,6 @@ class Engine:
         percent = self.calibration.percent(arrived.upstream.name, request.model)
         bare = (arrived.upstream.name, request.model) in self._bare
         return Context(arrived, request, facts[head:], head, nowhere, 0, fixed, counter, percent, bare=bare)
-
-    async def _loaded(self, tenant: Tenant, root: bytes) -> None:
-        """Reads the paths that begin with this message from the journal, once."""
-        if len(tenant.loaded) > _MOST_ROOTS:
-            tenant.loaded = {known: task for known, task in tenant.loaded.items() if task is not None}
-        if root not in tenant.loaded:
-            tenant.loaded[root] = asyncio.ensure_future(self._load(tenant, root))
-        task = tenant.loaded[root]
-        if task is not None:
-            # A client that goes away must not stop what others wait for.
-            await asyncio.shield(task)
-
-    async def _load(self, tenant: Tenant, root: bytes) -> None:
-        try:
-            found = await asyncio.to_thread(self.store.load, tenant.id, root)
-        except BaseException:
-            # The next request looks again.
-            tenant.loaded.pop(root, None)
-            raise
-        for path in found:
-            self.paths.put(tenant, path)
-        tenant.loaded[root] = None
-
-    def _record(self, tenant: Tenant, context: Context, match: Match) -> None:
-        path, request = match.path, context.request
-        start = match.length - match.new
-        if not (match.new or match.revised or match.created):
-            return
-        numbers = range(start, match.length)
-        new = Recording(
-            path,
-            request.model,
-            start,
-            [request.item(context.head + n) for n in numbers],
-            path.facts[start : match.length],
-            path.entries[start : match.length],
-            path.entries[start - 1] if start else None,
-            match.created,
-            match.forked_at,
-            self._replies(path, start),
-            [(path.entries[n], path.facts[n].exact, request.item(context.head + n)) for n in match.revised],
-        )
-
-        def failed(error: BaseException) -> None:
-            self._log("record failed", error=type(error).__name__, session=path.session)
-            # Read again from the journal when it is asked for next, as far as it was stored.
-            self.paths.forget(tenant, path)
-
-        self.recorder.submit(lambda: self.store.record(new), failed)
-
-    def _replies(self, path: Path, start: int) -> dict[int, Any]:
-        """What is known of the pending reply, by the place of its last message among the new ones."""
-        if path.pending is None or path.pending[0].sent != start:
-            return {}
-        anchor, complete = path.pending
-        last = start
-        while last < len(path.facts) and path.facts[last].role == "assistant":
-            last += 1
-        path.pending = None
-        if last == start:
-            return {}
-        usage = anchor.usage if anchor.usage.input_tokens else None
-        return {last - 1 - start: (usage, "complete" if complete else "incomplete")}
 
     async def _unrecorded(self, context: Context, client: str | None) -> Prepared:
         """A client's own compaction goes through with its whole history where that fits; a count is made of what would be sent."""
