@@ -44,6 +44,8 @@ _OPENING = 8
 """Pieces that a further group costs beside its lines: its header, and the trouble of reading one more (less at small targets)."""
 _BRIDGE = 6
 """Pieces between two lines up to which what is between is shown, too, in place of the mark of a gap."""
+_CONTEXT = 3
+"""Lines before and behind a chosen one that are shown when there is room for nothing better."""
 _SAMPLE = 64
 
 
@@ -173,28 +175,29 @@ class Choice:
         return list(chain.from_iterable(range(run.first, run.end) for run in runs))
 
     def _filling(self, shown: set[int], room: int) -> list[int]:
-        """What else fits when nothing is left that names anything new: the assistant's other words, then what stands between chosen lines.
-
-        Newest first, since nothing else tells them apart.
-        """
+        """What else fits when nothing is left that names anything new: the assistant's other words, newest first, then lines around chosen ones."""
         run_of = self.pool.run_of
         opened = {run_of[unit] for unit in shown}
-        runs = [run for run in reversed(self.free) if run.source is Source.ASSISTANT]
-        runs += [
-            run for run in reversed(self.free) if run.source is not Source.ASSISTANT and run_of[run.first] in opened
-        ]
-        out: list[int] = []
-        for run in runs:
-            cost = 0 if run_of[run.first] in opened else self.opening
-            for unit in range(run.first, run.end):
-                if unit not in shown:
-                    cost += self.pool.sizes[unit] + 1
-                    if cost > room:
-                        break
-                    room -= cost
-                    cost = 0
-                    out.append(unit)
-        return out
+        others = (
+            unit for run in reversed(self.free) if run.source is Source.ASSISTANT for unit in range(run.first, run.end)
+        )
+        around = (
+            unit + step * side
+            for step in range(1, _CONTEXT + 1)
+            for unit in sorted(shown, reverse=True)
+            for side in (-1, 1)
+            if 0 <= unit + step * side < len(run_of) and run_of[unit + step * side] == run_of[unit]
+        )
+        out: dict[int, None] = {}
+        for unit in chain(others, around):
+            if unit not in shown and unit not in out:
+                cost = self.pool.sizes[unit] + 1 + (0 if run_of[unit] in opened else self.opening)
+                if cost > room:
+                    break
+                room -= cost
+                opened.add(run_of[unit])
+                out[unit] = None
+        return list(out)
 
     def _pieces(self, tokens: int) -> int:
         return tokens * 100 // self.rate

@@ -18,8 +18,10 @@ from .whole import Whole, stays_whole
 
 __all__ = ["Divided", "divided"]
 
-_NEWEST = 25
+_NEWEST = 50
 """Percent of the target that the newest step may take as it is; of a larger one both ends are shown."""
+_NEWEST_OF_FIXED = 25
+"""The same where the target is fixed: whoever compares at a size compares what is chosen."""
 _LABELS = 160
 """Tokens set aside for the texts around the excerpts while it is decided what stays whole."""
 
@@ -78,7 +80,7 @@ def divided(
     if request.trigger != "manual" and not refused and history <= room.target and size <= budget.input_limit:
         return Unchanged(f"the history of {history:,} tokens already fits the target of {room.target:,}")
     step, is_irreplaceable = newest_step(view.entries, counter)
-    newest = room.target * max(options.tail, _NEWEST) // 100
+    newest = room.target * max(options.tail, _NEWEST if room.may_rise else _NEWEST_OF_FIXED) // 100
     if is_irreplaceable and newest < step <= room.limit * 3 // 4:
         if room.may_rise:
             # Like other user text: the target rises before any of it is excerpted.
