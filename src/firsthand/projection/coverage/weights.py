@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from math import exp, log
 
 from ..features.terms import CLASS_BITS
@@ -66,7 +66,10 @@ def heard(pool: Pool) -> Heard:
         age = min(_AGES - 1, (total - before[run.end]) * _AGES // total)
         its = dict.fromkeys(terms[offsets[run.first] : offsets[run.end]], age)
         if run.source is Source.ASSISTANT:
-            introduced.update((number, term) for term in its if not any(term in known for known in ages))
+            new = set(its)
+            for known in ages:
+                new = new.difference(known)
+            introduced.update(zip(repeat(number), new, strict=False))
         ages[run.source].update(its)
         if run.source in _SPEAKERS:
             spoken.update(its.keys())

@@ -11,7 +11,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from struct import unpack_from
 from typing import NamedTuple
 
@@ -73,21 +73,23 @@ def extract(entry: Entry) -> bytes:
         has_units = may_have_units(text)
         is_result = source is Source.RESULT
         spans = list(cuts(text, prose=source in (Source.USER, Source.ASSISTANT)))
-        is_output = is_result or source is Source.ERROR
-        for (start, end), again in zip(spans, _repeating(text, spans) if is_output else repeat(False), strict=False):
-            line = text[start:end]
+        lines = [text[start:end] for start, end in spans]
+        repeating = _repeating(lines) if is_result or source is Source.ERROR else repeat(False)
+        for (start, end), line, again in zip(spans, lines, repeating, strict=False):
             size = 1
             if line[0].isdigit() and (match := _LINE_NUMBER.match(line)):
                 size += pieces_of(match[0])
                 line = line[match.end() :]
-            found: list[int] = []
             named: list[int] = unit_terms(line) if has_units else []
-            for pieces, its_terms, its_names in map(word, line.split()):
+            words = list(map(word, line.split()))
+            for pieces, _, names in words:
                 size += pieces
-                found += its_terms
-                named += its_names
+                if names:
+                    named += names
             # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
-            own = dict.fromkeys(named if is_result and named else (*named, *found))
+            if not (is_result and named):
+                named += chain.from_iterable(its_terms for _, its_terms, _ in words)
+            own = dict.fromkeys(named)
             if again:
                 own = {term: None for term in own if term & _CLASS not in _COUNTED}
             starts.append(start)
@@ -106,14 +108,14 @@ def extract(entry: Entry) -> bytes:
     return whole.tobytes()
 
 
-def _repeating(text: str, spans: Sequence[tuple[int, int]]) -> Iterable[bool]:
+def _repeating(lines: Sequence[str]) -> Iterable[bool]:
     """For each line of an output, whether it is one of many that differ in their digits only, and not the first of them.
 
     Their numbers name nothing: a log that counts or measures has new ones in every line, and would crowd out the one line that says something.
     """
-    if len(spans) < _MANY:
+    if len(lines) < _MANY:
         return repeat(False)
-    forms = [_DIGITS.sub("0", text[start:end]) for start, end in spans]
+    forms = _DIGITS.sub("0", "\n".join(lines)).split("\n")
     times = Counter(forms)
     if not any(count >= _MANY for count in times.values()):
         return repeat(False)

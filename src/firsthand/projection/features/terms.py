@@ -48,7 +48,9 @@ class TermClass(IntEnum):
 _WIDE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _W = rf"[^\W{_WIDE}]"
-_COMPOUND = re.compile(rf"(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![\w,])|(?:#|~?/|\.{{1,2}}/|@|--?)?{_W}+(?:(?:::|[./\-]){_W}+)*|[가-힣]+")
+_COMPOUND = re.compile(
+    rf"(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![\w,])|(?:#|~?/|\.{{1,2}}/|@|--?)?{_W}+(?:(?:::|[./\-]){_W}+)*|[가-힣]+"
+)
 _JOINT = re.compile(r"[^\W_][_.\-/:]+[^\W_]")
 _DIGIT = re.compile(r"\d")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]")
