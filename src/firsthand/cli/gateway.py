@@ -51,6 +51,9 @@ def serve(
     threshold: Annotated[
         float | None, typer.Option(help="Occupancy at which to compact, in tokens or as a share.")
     ] = None,
+    recall: Annotated[
+        int | None, typer.Option(min=0, help="Tokens of what a new message brings back at most; default 1000, 0: none.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with all settings; flags go before it.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Log more.")] = False,
     journal: JournalOption = None,
@@ -71,6 +74,7 @@ def serve(
         windows=dict(_windows(window)) if window else None,
         strategy=strategy,
         threshold=threshold,
+        recall=recall,
         journal=None if journal is None else str(journal),
     )
     run(settings, Telemetry(debug=debug))
