@@ -196,8 +196,13 @@ class Bench:
     def _fitted(
         self, arm: Arm, position: int, previous: Plan | None, room: int, tail: Sequence[Entry]
     ) -> Projected | None:
-        """The arm in a room of so many tokens before a tail; `over` where it cannot be brought down to it."""
+        """The arm in a room of so many tokens before a tail; `over` where it cannot be brought down to it.
+
+        A strategy whose tail is an option makes none of its own before a tail that is there already.
+        """
         strategy = strategy_by_name(arm.strategy)
+        if tail and "tail" in strategy.options():
+            strategy = strategy_by_name(arm.strategy, tail=0)
         if strategy.at_size(max(1, room)) is None:
             return None
         view = self.loaded.at(position, strategy)

@@ -80,7 +80,8 @@ def divided(
     if request.trigger != "manual" and not refused and history <= room.target and size <= budget.input_limit:
         return Unchanged(f"the history of {history:,} tokens already fits the target of {room.target:,}")
     step, is_irreplaceable = newest_step(view.entries, counter)
-    newest = room.target * max(options.tail, _NEWEST if room.may_rise else _NEWEST_OF_FIXED) // 100
+    share = _NEWEST if room.may_rise else _NEWEST_OF_FIXED
+    newest = room.target * max(options.tail, share) // 100 if options.tail else 0
     if is_irreplaceable and newest < step <= room.limit * 3 // 4:
         if room.may_rise:
             # Like other user text: the target rises before any of it is excerpted.

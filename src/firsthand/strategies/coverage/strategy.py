@@ -29,7 +29,7 @@ class Coverage(Strategy):
     Options:
         target: wanted size of the projected history, in tokens of the budget's counter.
         fixed_target: hold it also where user text would make it rise.
-        tail: percent of it for the newest steps, sent as they are.
+        tail: percent of it for the newest steps, sent as they are; 0: none, but for a call that waits and for what the person just wrote.
         prose: percent of the free room up to which the assistant's words stay whole; 0 lets every line compete.
         user: percent of the target up to which user text stays whole.
     """
