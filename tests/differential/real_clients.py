@@ -28,13 +28,21 @@ TALLY: Counter[tuple[str, str]] = Counter()
 """How often what was compared, by client and kind; `conftest.py` prints it at the end."""
 
 
+def _clients() -> Path:
+    """Where `install.sh` puts the clients."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("FIRSTHAND_REALCLIENTS") or Path(cache) / "firsthand" / "realclients")
+
+
+CLIENTS = _clients()
+"""Found when this is imported: while a test runs, HOME is a folder of its own."""
+
+
 def program(folder: str, path: str) -> Path:
     """A client's program, or the test is skipped."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    root = Path(os.environ.get("FIRSTHAND_REALCLIENTS") or Path(cache) / "firsthand" / "realclients")
-    found = root / folder / "node_modules" / path
+    found = CLIENTS / folder / "node_modules" / path
     if not found.exists():
-        pytest.skip(f"{folder} is not in {root}; `make realclients` puts it there")
+        pytest.skip(f"{folder} is not in {CLIENTS}; `make realclients` puts it there")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -10,9 +9,6 @@ import pytest
 
 # Where the programs are and how they are kept from everything outside is told there.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "differential"))
-# Tests get a home of their own; the programs are in the real one.
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-os.environ.setdefault("FIRSTHAND_REALCLIENTS", str(_CACHE / "firsthand" / "realclients"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 from pi_cases import Ask, Case, Raw, generated, path_of, rows, transcript_of, view_of
+from real_clients import CLIENTS
 
 from firsthand.budget import Budget
 from firsthand.formats import read_sessions
@@ -40,8 +40,6 @@ pytestmark = pytest.mark.differential
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[3] / "shared" / "sessions" / "pi"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "firsthand" / "realclients"
-CLIENTS = Path(os.environ.get("FIRSTHAND_REALCLIENTS") or CACHE)
 TREES = 500
 """Generated trees for each release."""
 MANUAL = CompactionRequest(trigger="manual")
