@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Protocol
 
 from .codec import compact_json, wire_safe
@@ -106,6 +107,16 @@ class CalibratedCounter:
         return self._narrow / 100
 
 
+@lru_cache(maxsize=1)
+def _o200k() -> Any:
+    # The vocabulary is read once for all counters of a process.
+    try:
+        import bpe_openai
+    except ImportError:
+        raise MissingExtraError("the exact counter 'o200k'", "exact") from None
+    return bpe_openai.get_encoding("o200k_base")
+
+
 class O200kCounter:
     """Exact counts of the o200k encoding (GPT-4o and later), offline, through the extra `exact`.
 
@@ -119,11 +130,7 @@ class O200kCounter:
     _PIECE = 50_000
 
     def __init__(self) -> None:
-        try:
-            import bpe_openai
-        except ImportError:
-            raise MissingExtraError("the exact counter 'o200k'", "exact") from None
-        self._tokenizer: Any = bpe_openai.get_encoding("o200k_base")
+        self._tokenizer = _o200k()
 
     def count(self, text: str) -> int:
         """Tokens of `text`; texts beyond 50,000 characters are cut at line ends where there are any."""

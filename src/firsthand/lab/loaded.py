@@ -71,8 +71,8 @@ class Loaded:
         self.costs = [entry_cost(entry, self.counter) for entry in self.view.entries]
         self.text = "\n".join(reading(self.view.entries))
         self.digest = blake2b(b"".join(map(encode, self.view.entries)), digest_size=12).hexdigest()
-        self.plans: dict[tuple[object, object, int], Plan | None] = {}
-        """Plans by setup, arm and position, for arms that carry their state on."""
+        self.plans: dict[tuple[object, ...], Plan | None] = {}
+        """Plans by what they depend on, for arms that carry their state on."""
         self.homes = Homes(self.view.entries)
         self.rare = RareTokens(self.view.entries)
         # A string without spaces occurs in the text where it occurs in one of its words, and most words come often.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 from ..budget import Budget
 from ..projection.plan import Plan
@@ -26,13 +27,17 @@ from .run_setup import Rival, Setup
 from .strangers import Strangers
 from .summarisers import Summariser, label, summariser
 
-__all__ = ["CONTINUATION_SHARE", "Bench", "Job", "Task", "boundaries_of", "measured"]
+__all__ = ["CONTINUATION_SHARE", "Bench", "Job", "Kept", "Task", "boundaries_of", "measured"]
 
 CONTINUATION_SHARE = 90
 """Where `continuation` is asked instead of at the end, after which nothing follows."""
 
 _CARRIED = (96, 180)
 """Records of a synthetic chain after which a compaction is made and nothing is asked (futureos.md 8.3)."""
+
+
+Kept: TypeAlias = dict[tuple[object, ...], Any]
+"""Projections, questions and summarisers of one boundary, by what they depend on."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,15 @@ def boundaries_of(loaded: Loaded, origin: Origin, setup: Setup) -> list[Boundary
     return sorted(found, key=lambda boundary: boundary.position)
 
 
-def measured(task: Task, loaded: Loaded) -> list[tuple[str, list[Row]]]:
-    """The rows of one task, by cache key."""
-    bench = Bench(task, loaded)
+def measured(task: Task, loaded: Loaded, kept: Kept | None = None) -> list[tuple[str, list[Row]]]:
+    """The rows of one task, by cache key.
+
+    Args:
+        task: the task.
+        loaded: its session.
+        kept: what earlier tasks at the same boundary made, and what this one makes is added to.
+    """
+    bench = Bench(task, loaded, kept)
     return [(key, list(bench.rows(job))) for job, key in task.jobs]
 
 
@@ -87,34 +98,46 @@ def _asks(strategy: str) -> bool:
 class Bench:
     """One boundary with its questions and what was made there already."""
 
-    def __init__(self, task: Task, loaded: Loaded) -> None:
+    def __init__(self, task: Task, loaded: Loaded, kept: Kept | None = None) -> None:
         self.task = task
         self.setup = task.setup
         self.loaded = loaded
         self.position = task.boundary.position
-        self._made: dict[tuple[Arm, int], Projected | None] = {}
+        setup = task.setup
+        stateful = setup.carry or setup.mode != "forced"
+        # What a plan depends on, so that setups that differ in their questions or sizes only share what was made.
+        self._planned = replace(
+            setup, strategies=(), targets=(), rivals=(), summarisers=(), seeds=0, recall=None, timed=True,
+            shares=setup.shares if stateful else (), exams=setup.exams if stateful else (),
+        )  # fmt: skip
+        self._kept: Kept = {} if kept is None else kept
         self._asked: Questions | None = None
-        self._summarisers: dict[str, Summariser] = {}
 
     @property
     def asked(self) -> Questions:
         """The questions of the boundary, drawn when they are first needed."""
         if self._asked is None:
-            loaded = self.loaded
-            self._asked = questions(
-                loaded.view.entries,
-                self.task.boundary,
-                loaded.costs,
-                loaded.counter,
-                exams=self.task.exams,
-                seeds=self.setup.seeds,
-                occurs=loaded.occurs,
-                found=loaded.homes,
-                rare=loaded.rare,
-                parts=self.task.strangers.parts,
-                lines=self.task.strangers.lines,
-            )
+            key = ("asked", self.task.boundary, self.task.exams, self.setup.seeds, self.task.strangers)
+            if key not in self._kept:
+                self._kept[key] = self._drawn()
+            self._asked = self._kept[key]
         return self._asked
+
+    def _drawn(self) -> Questions:
+        loaded = self.loaded
+        return questions(
+            loaded.view.entries,
+            self.task.boundary,
+            loaded.costs,
+            loaded.counter,
+            exams=self.task.exams,
+            seeds=self.setup.seeds,
+            occurs=loaded.occurs,
+            found=loaded.homes,
+            rare=loaded.rare,
+            parts=self.task.strangers.parts,
+            lines=self.task.strangers.lines,
+        )
 
     def rows(self, job: Job) -> Iterator[Row]:
         """The rows of one job."""
@@ -143,12 +166,20 @@ class Bench:
 
     def projected(self, arm: Arm, position: int) -> Projected | None:
         """What the arm shows at a position, or None where it has no such size or nothing was recorded."""
-        key = (arm, position)
-        if key not in self._made:
+        key = self._key(arm, position)
+        if key not in self._kept:
             made = self._run(arm, position)
-            self.loaded.plans[self.setup, arm, position] = made.plan if made is not None else None
-            self._made[key] = None if made is None or made.outcome == "none" else made
-        return self._made[key]
+            self.loaded.plans[key] = made.plan if made is not None else None
+            self._kept[key] = None if made is None or made.outcome == "none" else made
+        found: Projected | None = self._kept[key]
+        return found
+
+    def _key(self, arm: Arm, position: int) -> tuple[object, ...]:
+        """Equal for arms whose projection is the same one, whatever it is compared with."""
+        compared = arm.tail in ("free", "forced")
+        same = arm if compared else replace(arm, rival="", tail="")
+        timed = self.setup.timed or (not compared and arm.target is None)
+        return (self._planned, same, self.setup.summarisers[-1] if compared else "", timed, position)
 
     def _run(self, arm: Arm, position: int) -> Projected | None:
         previous = self._previous(arm, position)
@@ -234,20 +265,25 @@ class Bench:
             return None if not made.entries else size_of(made.entries, self.loaded.counter) - behind
 
         wish, made, fits = fitted(run, size, room)
-        sized = strategy.at_size(wish)
-        assert sized is not None
-        # Once more with nothing remembered, for the time.
-        made = self._plain(arm, sized, view, previous, self.setup.sized_counter, tail)
+        if self.setup.timed:
+            sized = strategy.at_size(wish)
+            assert sized is not None
+            # Once more with nothing remembered, for the time.
+            made = self._plain(arm, sized, view, previous, self.setup.sized_counter, tail)
+        else:
+            made = replace(made, milliseconds=0.0, cold=0.0)
         # A size that only a number asked for is a wish; what came out is measured beside it.
         compared = arm.tail in ("free", "forced") and made.outcome != "no-summary"
         return replace(made, outcome="over") if compared and not fits else made
 
     def _summariser(self, arm: Arm) -> Summariser:
-        if arm.summariser not in self._summarisers:
-            self._summarisers[arm.summariser] = summariser(
+        key = ("summariser", arm.summariser, self.setup.model)
+        if key not in self._kept:
+            self._kept[key] = summariser(
                 arm.summariser, self.loaded.counter, model=self.setup.model, system=self.loaded.transcript.system
             )
-        return self._summarisers[arm.summariser]
+        found: Summariser = self._kept[key]
+        return found
 
     def _previous(self, arm: Arm, position: int) -> Plan | None:
         """The arm's own plan of the position before, where it carries its state on."""
@@ -256,9 +292,10 @@ class Bench:
         before = max((place for place in self._places() if place < position), default=None)
         if before is None:
             return None
-        if (self.setup, arm, before) not in self.loaded.plans:
+        key = self._key(arm, before)
+        if key not in self.loaded.plans:
             self.projected(arm, before)
-        return self.loaded.plans[self.setup, arm, before]
+        return self.loaded.plans[key]
 
     def _places(self) -> set[int]:
         places = {boundary.position for boundary in boundaries_of(self.loaded, self.task.origin, self.setup)}

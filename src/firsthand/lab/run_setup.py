@@ -53,6 +53,8 @@ class Setup:
     """Tokens of the recall block with which `cloze` and `published` are also asked; None: without."""
     carry: bool = False
     """Hand each strategy its own plan of the boundary before, as a running session does."""
+    timed: bool = True
+    """Make each plan that was fitted to a size once more for its time. Without, its rows say 0 ms and all else is the same."""
 
     def rival_arm(self, rival: Rival) -> Arm:
         """What is run for a rival: its rules with the last summariser."""

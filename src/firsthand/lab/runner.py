@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeAlias
 
 from ..codec import compact_json
 from ..strategies import strategy_by_name, strategy_class, strategy_names
 from ..tokens import O200kCounter
 from .boundaries import Boundary
-from .lanes import in_lanes
-from .loaded import Origin, loaded
-from .measuring import CONTINUATION_SHARE, Job, Task, boundaries_of, measured
+from .lanes import Lanes, in_lanes, opened_lanes
+from .loaded import Loaded, Origin, loaded
+from .measuring import CONTINUATION_SHARE, Job, Kept, Task, boundaries_of, measured
 from .results import Cache, Row
 from .run_setup import Mode, Rival, Setup
 from .strangers import Offer, Strangers, offered, strangers
@@ -37,8 +34,12 @@ __all__ = [
     "measure",
     "replay",
     "run",
+    "run_together",
     "survey",
 ]
+
+Bundle: TypeAlias = tuple[tuple[int, Task], ...]
+"""Tasks at one boundary of one session, each with the number of its run."""
 
 _SERVER_SIDE = ("codex-remote-v1", "codex-remote-v2", "opencode-prune")
 """Left out unless named: their summaries come from a server, or they are one half of another strategy."""
@@ -78,12 +79,16 @@ def _code(*strategies: str) -> str:
     return digest.hexdigest()
 
 
-def survey(origin: Origin, setup: Setup) -> tuple[Offer, list[Task]]:
-    """What a session lends to the decoys of the others, and its tasks."""
+def survey(asked: tuple[Origin, Sequence[Setup]]) -> tuple[Origin, Offer, list[list[Task]]]:
+    """What a session lends to the decoys of the others, and its tasks by setup."""
+    origin, setups = asked
     session = loaded(origin)
-    offer = offered(session.digest, session.view.entries)
+    return origin, offered(session.digest, session.view.entries), [_tasks(session, origin, setup) for setup in setups]
+
+
+def _tasks(session: Loaded, origin: Origin, setup: Setup) -> list[Task]:
     if not session.view.entries:
-        return offer, []
+        return []
     compared = {rival.strategy for rival in setup.rivals}
     # Against a rival's size, a strategy without a knob for its own is a single point.
     jobs = [Job(name) for name in setup.strategies if not compared or (name not in compared and not _has_knob(name))]
@@ -96,7 +101,7 @@ def survey(origin: Origin, setup: Setup) -> tuple[Offer, list[Task]]:
             exams = tuple(exam for exam in exams if exam == "continuation")
         keys = tuple((job, _key(session.digest, boundary, job, exams, setup)) for job in jobs)
         tasks.append(Task(origin, setup, boundary, exams, keys))
-    return offer, tasks
+    return tasks
 
 
 def _has_knob(strategy: str) -> bool:
@@ -115,9 +120,15 @@ def _key(digest: str, boundary: Boundary, job: Job, exams: Sequence[str], setup:
     return blake2b(compact_json(parts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def measure(task: Task) -> list[tuple[str, list[Row]]]:
-    """The rows of one task, by cache key."""
-    return measured(task, loaded(task.origin))
+def measure(bundle: Bundle) -> list[tuple[int, float, list[tuple[str, list[Row]]]]]:
+    """Of each task in a bundle its number, the seconds that it took, and its rows by cache key. What several need is made for the first."""
+    found: list[tuple[int, float, list[tuple[str, list[Row]]]]] = []
+    kept: Kept = {}
+    for number, task in bundle:
+        start = time.perf_counter()
+        rows = measured(task, loaded(task.origin), kept)
+        found.append((number, time.perf_counter() - start, rows))
+    return found
 
 
 def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
@@ -162,71 +173,108 @@ def run(
         workers: processes; None for one per core, 1 for none beside this one.
         progress: called with the finished and the whole number of tasks.
     """
-    workers = workers or os.cpu_count() or 1
-    with ExitStack() as opened:
-        # One process in each lane, so that what a session needs is made once; fresh interpreters: a fork would copy the threads of a display.
-        lanes = [] if workers == 1 else [_process(opened) for _ in range(workers)]
-        try:
-            return _run(origins, setup, cache, lanes, progress)
-        except BaseException:
-            for lane in lanes:
-                lane.shutdown(wait=False, cancel_futures=True)
-            raise
+    with opened_lanes(workers) as lanes:
+        ((rows, _),) = run_together([(origins, setup)], cache, lanes, progress=progress)
+    return rows
 
 
-def _process(opened: ExitStack) -> ProcessPoolExecutor:
-    return opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
-
-
-def _run(
-    origins: Sequence[Origin],
-    setup: Setup,
+def run_together(
+    wanted: Sequence[tuple[Sequence[Origin], Setup]],
     cache: Cache,
-    lanes: Sequence[ProcessPoolExecutor],
-    progress: Callable[[int, int], None],
-) -> list[Row]:
-    surveys = list(_surveys(origins, setup, lanes))
-    offers = list({offer.session: offer for offer, _ in surveys}.values())
-    tasks = [task for offer, found in surveys for task in _among(found, strangers(offer.session, offers))]
-    missing = [part for task in tasks if (part := _missing(task, cache)) is not None]
-    done = len(tasks) - len(missing)
-    progress(done, len(tasks))
-    for found in in_lanes(measure, _by_session(missing), lanes):
-        for key, rows in found:
-            cache.add(key, rows)
-        progress(done := done + 1, len(tasks))
-    return [row for task in tasks for _, key in task.jobs for row in cache[key]]
+    lanes: Lanes,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[tuple[list[Row], float]]:
+    """Several runs at once: the rows of each as `run` gives them, and the seconds that it took, summed over processes.
 
+    Each session is read and counted once for all of them. Where they cut it at the same place, what they have in common is made once: equal
+    plans, and equal questions.
 
-def _surveys(
-    origins: Sequence[Origin], setup: Setup, lanes: Sequence[ProcessPoolExecutor]
-) -> Iterator[tuple[Offer, list[Task]]]:
-    if not lanes:
-        return map(survey, origins, repeat(setup))
-    # Sessions of one file go to one lane, which reads the file once.
-    paths = {
-        path: number for number, path in enumerate(dict.fromkeys(origin.path or origin.chain for origin in origins))
-    }
-    futures = [
-        lanes[paths[origin.path or origin.chain] % len(lanes)].submit(survey, origin, setup) for origin in origins
+    Args:
+        wanted: sessions and setup of each run.
+        cache: what was measured before is taken from it, and what is measured now is added at once.
+        lanes: where it is measured.
+        progress: called with the finished and the whole number of boundaries.
+    """
+    tasks = _all_tasks(wanted, cache, lanes)
+    bundles: dict[tuple[Origin, int], list[tuple[int, Task]]] = {}
+    for number, found in enumerate(tasks):
+        for task in found:
+            bundle = bundles.setdefault((task.origin, task.boundary.position), [])
+            if (missing := _missing(task, cache)) is not None:
+                bundle.append((number, missing))
+    left = [tuple(bundle) for bundle in bundles.values() if bundle]
+    done = len(bundles) - len(left)
+    progress(done, len(bundles))
+    seconds = [0.0] * len(wanted)
+    for measured_ in in_lanes(measure, _by_session(left), lanes):
+        for number, spent, made in measured_:
+            seconds[number] += spent
+            for key, rows in made:
+                cache.add(key, rows)
+        progress(done := done + 1, len(bundles))
+    return [
+        ([row for task in found for _, key in task.jobs for row in cache[key]], spent)
+        for found, spent in zip(tasks, seconds, strict=True)
     ]
-    return (future.result() for future in futures)
 
 
-def _among(tasks: Sequence[Task], lent: Strangers) -> list[Task]:
+def _all_tasks(wanted: Sequence[tuple[Sequence[Origin], Setup]], cache: Cache, lanes: Lanes) -> list[list[Task]]:
+    """The tasks of each run, in the order of its sessions."""
+    numbers: dict[Origin, list[int]] = {}
+    for number, (origins, _) in enumerate(wanted):
+        for origin in dict.fromkeys(origins):
+            numbers.setdefault(origin, []).append(number)
+    # Sessions of one file go to one lane, which reads the file once.
+    files: dict[str | None, list[tuple[Origin, list[Setup]]]] = {}
+    for origin, of in numbers.items():
+        files.setdefault(origin.path or origin.chain, []).append((origin, [wanted[number][1] for number in of]))
+    offers: dict[Origin, Offer] = {}
+    found: dict[tuple[Origin, int], list[Task]] = {}
+    for origin, offer, by_setup in in_lanes(survey, list(files.values()), lanes):
+        offers[origin] = offer
+        for number, tasks in zip(numbers[origin], by_setup, strict=True):
+            found[origin, number] = tasks
+    all_tasks: list[list[Task]] = []
+    for number, (origins, _) in enumerate(wanted):
+        lent = list({offers[origin].session: offers[origin] for origin in origins}.values())
+        all_tasks.append(
+            [
+                task
+                for origin in origins
+                for task in _among(found[origin, number], strangers(offers[origin].session, lent), cache)
+            ]
+        )
+    return all_tasks
+
+
+def _among(tasks: Sequence[Task], lent: Strangers, cache: Cache) -> list[Task]:
     """The tasks with what other sessions lend, on which their decoys depend and so their rows."""
     mark = blake2b(compact_json([lent.parts, lent.lines]).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return [
-        replace(task, strangers=lent, jobs=tuple((job, f"{key}-{mark}") for job, key in task.jobs)) for task in tasks
+        replace(
+            task,
+            strangers=lent,
+            jobs=tuple((job, _timed_or_not(task.setup, job, f"{key}-{mark}", cache)) for job, key in task.jobs),
+        )
+        for task in tasks
     ]
 
 
-def _by_session(tasks: Sequence[Task]) -> list[list[Task]]:
-    """The tasks in groups of one session each, those with the longest histories first, so that no long one is left for the end."""
-    groups: dict[Origin, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(task.origin, []).append(task)
-    return sorted(groups.values(), key=lambda group: -sum(task.boundary.position for task in group))
+def _timed_or_not(setup: Setup, job: Job, key: str, cache: Cache) -> str:
+    """The key of rows whose plans need no time: that of timed ones where these are there, which are as good."""
+    fitted = job.rival is not None or setup.targets != (None,)
+    return key if setup.timed or not fitted or key in cache else f"{key}~"
+
+
+def _by_session(bundles: Sequence[Bundle]) -> list[list[Bundle]]:
+    """The bundles in groups of one session each, those with the longest histories first, so that no long one is left for the end."""
+    groups: dict[Origin, list[Bundle]] = {}
+    for bundle in bundles:
+        groups.setdefault(bundle[0][1].origin, []).append(bundle)
+    for group in groups.values():
+        group.sort(key=lambda bundle: bundle[0][1].boundary.position)
+    return sorted(groups.values(), key=lambda group: -sum(bundle[0][1].boundary.position for bundle in group))
 
 
 def _missing(task: Task, cache: Cache) -> Task | None:

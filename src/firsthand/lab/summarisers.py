@@ -76,9 +76,7 @@ def summariser(name: str, counter: Counter, *, model: str = "", system: str | No
     if name == "none":
         return lambda request, view: Summary(NO_SUMMARY)
     if name == "extractive":
-        return lambda request, view: Summary(
-            extract(_messages(request, view), min(CAP, request.max_output), counter, _typed(view)) or NO_SUMMARY
-        )
+        return _by_rules(counter)
     if not is_model(name):
         raise ConfigError(f"a summariser is none, extractive or the URL of a model, not {name!r}")
     if not model:
@@ -95,6 +93,20 @@ def http_model(url: str, model: str) -> HttpModel:
     from ..summary.model import HttpModel
 
     return HttpModel(url, model=model, key=os.environ.get("FIRSTHAND_MODEL_KEY"))
+
+
+def _by_rules(counter: Counter) -> Summariser:
+    known: dict[bytes, Summary] = {}
+
+    def answer(request: SummaryRequest, view: View) -> Summary:
+        shown, typed, cap = _messages(request, view), _typed(view), min(CAP, request.max_output)
+        key = blake2b(encode([shown, typed, cap]), digest_size=16).digest()
+        if key not in known:
+            # Several sizes of one strategy, and several strategies, ask for the same.
+            known[key] = Summary(extract(shown, cap, counter, typed) or NO_SUMMARY)
+        return known[key]
+
+    return answer
 
 
 def _by_model(url: str, counter: Counter, model: str, system: str | None) -> Summariser:
