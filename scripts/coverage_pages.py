@@ -59,9 +59,9 @@ def figure() -> str:
     name, stages, room = _CURVE
     view = chain(name, stages).view()
     pool = Pool.of(read_row(extract(entry)) for entry in view.entries)
-    worths = weights(heard(pool))
+    worths = weights(pool, heard(pool))
     costs = [size + 1 for size in pool.sizes]
-    cover = Cover(pool, dict(worths), costs)
+    cover = Cover(pool, list(worths), costs)
     greedy = cover.spend(room, range(len(pool)))[0]
     newest = range(len(pool) - 1, -1, -1)
     alone = [sum(map(worths.__getitem__, pool.terms_of(unit))) for unit in range(len(pool))]
@@ -77,9 +77,9 @@ def figure() -> str:
 
 
 def _curve(
-    pool: Pool, worths: dict[int, int], costs: Sequence[int], order: Sequence[int], room: int
+    pool: Pool, worths: Sequence[int], costs: Sequence[int], order: Sequence[int], room: int
 ) -> Iterator[tuple[int, int]]:
-    left = dict(worths)
+    left = list(worths)
     spent = covered = 0
     yield 0, 0
     for unit in order:

@@ -31,7 +31,7 @@ def problem(blocks: list[list[list[int]]], weights: list[int], costs: list[int],
             pool.offsets.append(len(pool.terms))
             pool.run_of.append(number)
         pool.runs.append(Run(number, 0, Source.RESULT, first, len(pool.sizes)))
-    return Problem(pool, dict(enumerate(weights)), costs[: len(pool)], opening, room)
+    return Problem(pool, weights, costs[: len(pool)], opening, room)
 
 
 def best(case: Problem) -> int:

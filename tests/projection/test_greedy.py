@@ -32,13 +32,13 @@ def pool_of(blocks: Sequence[Sequence[Sequence[int]]], source: Source = Source.R
     return pool
 
 
-def spent(pool: Pool, worth: dict[int, int], costs: list[int], room: int, opening: int = 0) -> tuple[list[int], int]:
-    return Cover(pool, dict(worth), costs, opening).spend(room, range(len(pool)))
+def spent(pool: Pool, worth: Sequence[int], costs: list[int], room: int, opening: int = 0) -> tuple[list[int], int]:
+    return Cover(pool, list(worth), costs, opening).spend(room, range(len(pool)))
 
 
 def test_the_densest_first_and_what_is_covered_counts_no_more() -> None:
     pool = pool_of([[[1, 2]], [[2, 3]], [[1]]])
-    worth = {1: 10, 2: 10, 3: 1}
+    worth = [0, 10, 10, 1]
     # Unit 0 has 20 for 2, unit 1 has 11 for 2, unit 2 has 10 for 1: a tie of 0 and 2 goes to the earlier one; then 2 adds nothing.
     assert spent(pool, worth, [2, 2, 1], 4) == ([0, 1], 0)
     assert spent(pool, worth, [2, 2, 1], 3) == ([0], 1)
@@ -48,14 +48,14 @@ def test_the_densest_first_and_what_is_covered_counts_no_more() -> None:
 
 def test_what_does_not_fit_is_passed_over_and_comes_back_with_more_room() -> None:
     pool = pool_of([[[1]], [[2]]])
-    cover = Cover(pool, {1: 100, 2: 1}, [10, 1])
+    cover = Cover(pool, [0, 100, 1], [10, 1])
     assert cover.spend(5, range(2)) == ([1], 4)
     assert cover.go_on(10) == ([0], 0)
 
 
 def test_a_block_is_opened_once() -> None:
     pool = pool_of([[[1], [2]], [[3]]])
-    worth = {1: 10, 2: 9, 3: 10}
+    worth = [0, 10, 9, 10]
     # With 4 for opening, the second unit of the opened block is denser than a first one of another block.
     assert spent(pool, worth, [1, 1, 1], 6, opening=4) == ([0, 1], 0)
     assert spent(pool, worth, [1, 1, 1], 11, opening=4) == ([0, 1, 2], 0)
@@ -63,7 +63,7 @@ def test_a_block_is_opened_once() -> None:
 
 def test_taken_and_known_units_cover_their_terms() -> None:
     pool = pool_of([[[1], [1, 2]], [[2]]])
-    cover = Cover(pool, {1: 5, 2: 7}, [1, 1, 1], opening=2)
+    cover = Cover(pool, [0, 5, 7], [1, 1, 1], opening=2)
     assert cover.take([0]) == 3
     assert cover.worth(1) == 7
     cover.know(1, 2)
@@ -83,7 +83,7 @@ def test_the_lazy_greedy_chooses_what_the_plain_rule_chooses(
     blocks: list[list[list[int]]], worths: list[int], costs: list[int], room: int, opening: int
 ) -> None:
     """Each time the unit of the most worth for its cost that fits, the earliest of equals, until none adds anything."""
-    pool, worth = pool_of(blocks), dict(enumerate(worths))
+    pool, worth = pool_of(blocks), worths
     costs = costs[: len(pool)]
     expected: list[int] = []
     opened: set[int] = set()
@@ -111,7 +111,7 @@ def test_with_the_best_single_unit_it_reaches_the_proven_share(
     blocks: list[list[list[int]]], worths: list[int], costs: list[int], room: int
 ) -> None:
     """At least (1 - 1/e) / 2 of the best choice (Khuller, Moss and Naor 1999), by looking at every choice."""
-    pool, worth = pool_of(blocks), dict(enumerate(worths))
+    pool, worth = pool_of(blocks), worths
     costs = costs[: len(pool)]
 
     def value(units: Sequence[int]) -> int:
@@ -123,7 +123,7 @@ def test_with_the_best_single_unit_it_reaches_the_proven_share(
         for choice in combinations(range(len(pool)), length)
         if sum(costs[unit] for unit in choice) <= room
     )
-    single = Cover(pool, dict(worth), costs).best_single(room, range(len(pool)))
+    single = Cover(pool, list(worth), costs).best_single(room, range(len(pool)))
     greedy, left = spent(pool, worth, costs, room)
     assert left == room - sum(costs[unit] for unit in greedy) >= 0
     assert max(value(greedy), single) >= 0.316 * best
@@ -132,8 +132,8 @@ def test_with_the_best_single_unit_it_reaches_the_proven_share(
 def weight_of(term: str, *entries: object) -> int:
     from firsthand.projection.features.terms import word
 
-    found = weights(heard(Pool.of(read_row(extract(entry)) for entry in session(*entries))))  # type: ignore[arg-type]
-    return found[word(term)[1][0]]
+    pool = Pool.of(read_row(extract(entry)) for entry in session(*entries))  # type: ignore[arg-type]
+    return weights(pool, heard(pool))[pool.vocabulary.index(word(term)[1][0])]
 
 
 def test_what_user_and_agent_wrote_is_worth_more_than_what_a_tool_printed() -> None:

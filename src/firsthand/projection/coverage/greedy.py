@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import accumulate, count, repeat
-from operator import add, and_, floordiv, lshift, sub
+from itertools import accumulate, repeat
+from operator import add, sub, truediv
 
 from .pool import Pool
 
@@ -20,6 +20,8 @@ _FEW = 2_048
 """Units that the heap starts with at least."""
 _EVERY = 16
 """One in so many densities is looked at to find where the densest end."""
+_MORE = 4
+"""How many times as many units are looked at when those in the heap are too sparse."""
 _PATIENCE = 256
 """Units in a row that do not fit the room before the greedy stops looking for smaller ones."""
 
@@ -32,12 +34,12 @@ class Cover:
     unit never wins; `best_single` is there to check that.
     """
 
-    def __init__(self, pool: Pool, weights: dict[int, int], costs: list[int], opening: int = 0) -> None:
+    def __init__(self, pool: Pool, weights: list[int], costs: list[int], opening: int = 0) -> None:
         """A choice of nothing.
 
         Args:
             pool: the units.
-            weights: what each term is worth; changed as units are chosen, so hand over a copy if you need it.
+            weights: what each term is worth, by its number in the pool; changed as units are chosen, so hand over a copy if you need it.
             costs: what each unit takes, by number, at least 1.
             opening: what the first unit of a block takes beside its own cost, for the line that names it.
         """
@@ -48,11 +50,17 @@ class Cover:
         self._costs = costs
         self._opened: set[int] = set()
         self._heap: list[int] = []
-        self._rest: list[int] = []
-        self._rest_from = 0
-        self._worth_then: Callable[[int], int] = lambda unit: 0
-        """What a unit was worth when it was offered, which is the most that it can be worth later; 0 for units that were not offered."""
         self._too_large: list[int] = []
+        self._offered: Sequence[int] = ()
+        self._worth_then: list[int] = []
+        """What each unit was worth when it was offered, which is the most that it can be worth later; 0 for units that were not offered."""
+        self._cost_then: list[int] = []
+        self._densities: list[float] = []
+        """Of the offered units, as they were then."""
+        self._sample: list[float] = []
+        self._floor = 0
+        """Units that are less dense than this are not in the heap yet."""
+        self._opened_since: list[int] = []
 
     def cost(self, unit: int) -> int:
         """What the unit would take now."""
@@ -70,13 +78,15 @@ class Cover:
             spent += self.cost(unit)
             self.chosen.add(unit)
             self._opened.add(self.pool.run_of[unit])
-            self.weights.update(dict.fromkeys(self.pool.terms_of(unit), 0))
+            for term in self.pool.terms_of(unit):
+                self.weights[term] = 0
         return spent
 
     def know(self, first: int, end: int) -> None:
         """Counts the terms of the units from `first` to `end` as covered, since their text is shown anyway."""
-        offsets = self.pool.offsets
-        self.weights.update(dict.fromkeys(self.pool.terms[offsets[first] : offsets[end]], 0))
+        offsets, weights = self.pool.offsets, self.weights
+        for term in self.pool.terms[offsets[first] : offsets[end]]:
+            weights[term] = 0
 
     def worth(self, unit: int) -> int:
         """What the unit adds to what is covered."""
@@ -115,10 +125,8 @@ class Cover:
         picked: list[int] = []
         misses = 0
         while misses < _PATIENCE:
-            if self._rest and (not heap or heap[0] >= self._rest_from):
-                heap += self._rest
-                heapify(heap)
-                self._rest = []
+            while self._floor and (not heap or heap[0] >= -self._floor << _SCALE + _UNITS):
+                self._lower()
             if not heap:
                 break
             key = heap[0]
@@ -139,7 +147,8 @@ class Cover:
                 chosen.add(unit)
                 room -= cost
                 misses = 0
-                weights.update(dict.fromkeys(own, 0))
+                for term in own:
+                    weights[term] = 0
                 if run_of[unit] not in opened:
                     self._open(run_of[unit])
             elif now < 0:
@@ -149,45 +158,67 @@ class Cover:
         return picked, room
 
     def _offer(self, units: Sequence[int] | None, room: int) -> None:
-        """Fills the heap with the units that are worth anything, by their densities as they are now."""
-        found = self._keys_of_all() if units is None else self._keys_of(units)
-        # Only the densest go into the heap; what is behind them is looked at if it comes to that.
-        sample = sorted(found[::_EVERY])
-        enough = max(_FEW, room // 2) // _EVERY
-        if enough < len(sample):
-            self._rest_from = sample[enough]
-            self._heap = [key for key in found if key < self._rest_from]
-            self._rest = [key for key in found if key >= self._rest_from]
-        else:
-            self._heap, self._rest = found, []
-        heapify(self._heap)
-
-    def _keys_of(self, units: Sequence[int]) -> list[int]:
-        worths = {unit: self.worth(unit) for unit in units}
-        self._worth_then = lambda unit: worths.get(unit, 0)
-        return [unit - _density(worth, self.cost(unit)) for unit, worth in worths.items() if worth]
-
-    def _keys_of_all(self) -> list[int]:
-        """The keys of the offered units, by loops over the whole pool that run in C: quicker than ours over most of it."""
+        """Fills the heap with the densest of the units that are worth anything; the others follow if it comes to that."""
         pool = self.pool
         costs = list(map(add, self._costs, repeat(self._opening)))
         for run in self._opened:
             first, end = pool.runs[run].first, pool.runs[run].end
             costs[first:end] = self._costs[first:end]
-        sums = list(accumulate(map(self.weights.__getitem__, pool.terms), initial=0))
-        at = list(map(sums.__getitem__, pool.offsets))
-        worths = list(map(sub, at[1:], at))
-        self._worth_then = worths.__getitem__
-        densities = map(and_, map(floordiv, map(lshift, worths, repeat(_SCALE + _UNITS)), costs), repeat(~_MASK))
-        return list(filter((0).__gt__, map(sub, count(), densities)))
+        # Loops over the whole pool that run in C: quicker than ours over most of it.
+        if units is None:
+            sums = list(accumulate(map(self.weights.__getitem__, pool.terms), initial=0))
+            at = list(map(sums.__getitem__, pool.offsets))
+            worths = list(map(sub, at[1:], at))
+            self._offered = range(len(pool))
+            self._densities = list(map(truediv, worths, costs))
+        else:
+            worths = [0] * len(pool)
+            for unit in units:
+                worths[unit] = self.worth(unit)
+            self._offered = list(dict.fromkeys(units))
+            self._densities = [worths[unit] / costs[unit] for unit in self._offered]
+        self._worth_then, self._cost_then = worths, costs
+        self._opened_since = []
+        self._heap = []
+        self._sample = sorted(self._densities[::_EVERY], reverse=True)
+        self._fill(max(_FEW, room))
+
+    def _fill(self, enough: int, below: int | None = None) -> None:
+        """Puts about so many units, of those below a density, into the heap and lowers the floor to the least dense of them."""
+        sampled = enough // _EVERY
+        self._floor = floor = int(self._sample[sampled]) if sampled < len(self._sample) else 0
+        worths, costs = self._worth_then, self._cost_then
+        dense = [unit for unit, density in zip(self._offered, self._densities, strict=True) if density >= floor]
+        if below is not None:
+            dense = [unit for unit in dense if worths[unit] < below * costs[unit]]
+        self._heap += [unit - _density(worths[unit], costs[unit]) for unit in dense if worths[unit]]
+        if below is not None:
+            # A block that was opened since has cheaper units than were offered.
+            for run in self._opened_since:
+                self._heap += self._cheaper(run, floor, below)
+        heapify(self._heap)
+
+    def _lower(self) -> None:
+        above = sum(density >= self._floor for density in self._sample) * _EVERY
+        self._fill(max(above, _FEW) * _MORE, self._floor)
 
     def _open(self, run: int) -> None:
         """Marks a block as opened: its other units have become cheaper, and come back with what they were worth at most."""
         self._opened.add(run)
-        worth_then = self._worth_then
-        for other in range(self.pool.runs[run].first, self.pool.runs[run].end):
-            if worth := worth_then(other):
-                heappush(self._heap, other - _density(worth, self._costs[other]))
+        self._opened_since.append(run)
+        for key in self._cheaper(run, self._floor, None):
+            heappush(self._heap, key)
+
+    def _cheaper(self, run: int, floor: int, below: int | None) -> list[int]:
+        """The keys of an opened block's units by what they were worth at most, as far as they are between these densities."""
+        first, end = self.pool.runs[run].first, self.pool.runs[run].end
+        return [
+            unit - _density(worth, cost)
+            for unit, worth, cost in zip(
+                range(first, end), self._worth_then[first:end], self._costs[first:end], strict=True
+            )
+            if worth and worth >= floor * cost and (below is None or worth < below * cost)
+        ]
 
 
 def _density(worth: int, cost: int) -> int:

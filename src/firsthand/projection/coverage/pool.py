@@ -1,11 +1,16 @@
-"""The units of many entries side by side, the blocks they belong to, and where the terms of each begin."""
+"""The units of many entries side by side, the blocks they belong to, and where the terms of each begin.
+
+Within a pool the terms are counted from 0 in order of first mention, so that whatever is said of them stands in lists. Hashes are looked up
+once, here; a term that nobody mentioned before a unit is told by its number.
+"""
 
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import NamedTuple
 
 from ...errors import JournalDamagedError
@@ -28,7 +33,7 @@ class Run(NamedTuple):
 
 @dataclass
 class Pool:
-    """Units in original order. Unit `u` has the terms `terms[offsets[u]:offsets[u + 1]]`.
+    """Units in original order. Unit `u` has the terms `terms[offsets[u]:offsets[u + 1]]`, which are places in `vocabulary`.
 
     Lists where numbers are looked at one by one, so that none is made anew at each look.
     """
@@ -37,6 +42,8 @@ class Pool:
     ends: array[int] = field(default_factory=lambda: array("I"))
     sizes: list[int] = field(default_factory=list)
     terms: list[int] = field(default_factory=list)
+    vocabulary: list[int] = field(default_factory=list)
+    """The different terms as `features.terms` numbers them, in order of first mention."""
     offsets: list[int] = field(default_factory=lambda: [0])
     runs: list[Run] = field(default_factory=list)
     """In original order."""
@@ -51,25 +58,29 @@ class Pool:
             JournalDamagedError: the rows name more or fewer terms than they have.
         """
         pool = cls()
-        sizes, counts, terms = array("I"), array("I"), array("I")
+        starts, ends, sizes, counts, terms = columns = [list[bytes]() for _ in range(5)]
+        runs, run_of = pool.runs, pool.run_of
         at = 0
         for position, row in enumerate(rows):
-            pool.starts.frombytes(row.starts)
-            pool.ends.frombytes(row.ends)
-            sizes.frombytes(row.sizes)
-            counts.frombytes(row.counts)
-            terms.frombytes(row.terms)
+            starts.append(row.starts)
+            ends.append(row.ends)
+            sizes.append(row.sizes)
+            counts.append(row.counts)
+            terms.append(row.terms)
             for block, source, length in row.blocks():
-                pool.run_of += [len(pool.runs)] * length
-                pool.runs.append(Run(position, block, source, at, at + length))
+                run_of += [len(runs)] * length
+                runs.append(Run(position, block, source, at, at + length))
                 at += length
-        pool.sizes = sizes.tolist()
-        pool.terms = terms.tolist()
-        pool.offsets = list(accumulate(counts, initial=0))
-        if pool.offsets[-1] != len(terms) or at != len(sizes):
+        pool.starts, pool.ends, of_sizes, of_counts, of_terms = (array("I", b"".join(column)) for column in columns)
+        pool.sizes = of_sizes.tolist()
+        pool.offsets = list(accumulate(of_counts, initial=0))
+        if pool.offsets[-1] != len(of_terms) or at != len(of_sizes):
             raise JournalDamagedError(
-                f"stored rows name {pool.offsets[-1]} terms of {at} units and hold {len(terms)} of {len(sizes)}"
+                f"stored rows name {pool.offsets[-1]} terms of {at} units and hold {len(of_terms)} of {len(of_sizes)}"
             )
+        numbers: defaultdict[int, int] = defaultdict(count().__next__)
+        pool.terms = list(map(numbers.__getitem__, of_terms))
+        pool.vocabulary = list(numbers)
         return pool
 
     def __len__(self) -> int:
@@ -80,5 +91,5 @@ class Pool:
         return self.runs[self.run_of[unit]]
 
     def terms_of(self, unit: int) -> list[int]:
-        """The terms of one unit, each once."""
+        """The terms of one unit, each once, as places in `vocabulary`."""
         return self.terms[self.offsets[unit] : self.offsets[unit + 1]]

@@ -16,8 +16,8 @@ class Problem:
     """Units, what their terms are worth, what they take, and the room."""
 
     pool: Pool
-    weights: dict[int, int]
-    """What each term is worth; 0 where it is shown anyway. Not changed."""
+    weights: Sequence[int]
+    """What each term is worth, by its number in the pool; 0 where it is shown anyway. Not changed."""
     costs: Sequence[int]
     """What each unit takes, at least 1."""
     opening: int
@@ -42,4 +42,4 @@ class Problem:
 
     def greedy(self) -> list[int]:
         """What the lazy greedy chooses from nothing."""
-        return Cover(self.pool, dict(self.weights), list(self.costs), self.opening).spend(self.room)[0]
+        return Cover(self.pool, list(self.weights), list(self.costs), self.opening).spend(self.room)[0]

@@ -7,14 +7,14 @@ they wrote once; what only tools repeat is not used more often for it.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate, repeat
+from functools import lru_cache
+from itertools import accumulate
 from math import exp, log
 
 from ..features.terms import CLASS_BITS
 from ..features.units import Source
-from .pool import Pool
+from .pool import Pool, Run
 
 __all__ = ["DEFAULT", "Heard", "Weighing", "heard", "weights"]
 
@@ -39,56 +39,71 @@ DEFAULT = Weighing()
 _AGES = 64
 _SPEAKERS = (Source.USER, Source.ASSISTANT, Source.CALL)
 _MOST_COUNTED = 256
+_CLASS = (1 << CLASS_BITS) - 1
 # Tables, so that the weights of many terms are products of whole numbers; the logarithms are rounded once, far from any tie.
 
 
 @dataclass(frozen=True)
 class Heard:
-    """Which terms were heard from whom, and when last."""
+    """Which terms were heard from whom, and when last. Runs and terms by their numbers in the pool."""
 
-    ages: tuple[dict[int, int], ...]
-    """By `Source`: the age of each term's last mention, from 0 (the newest) to 63."""
-    spoken: Counter[int]
+    ages: list[int]
+    """Of each run, from 0 (the newest) to 63."""
+    spoken: list[int]
     """How many texts and calls of the user and the agent hold each term."""
-    introduced: frozenset[tuple[int, int]]
-    """Runs of the assistant's text, by number, with the terms that nobody used before."""
+    known: dict[int, int]
+    """How many terms were known before each of the assistant's texts, by its run: those from there on are introduced in it."""
 
 
 def heard(pool: Pool) -> Heard:
     """Who used which terms, in one pass over the pool. Ages count the pieces of the units that follow."""
-    ages: tuple[dict[int, int], ...] = tuple({} for _ in Source)
-    spoken: Counter[int] = Counter()
-    introduced: set[tuple[int, int]] = set()
     terms, offsets = pool.terms, pool.offsets
+    spoken = [0] * len(pool.vocabulary)
+    known: dict[int, int] = {}
     before = list(accumulate(pool.sizes, initial=0))
     total = max(1, before[-1])
+    number_known = seen = 0
     for number, run in enumerate(pool.runs):
-        age = min(_AGES - 1, (total - before[run.end]) * _AGES // total)
-        its = dict.fromkeys(terms[offsets[run.first] : offsets[run.end]], age)
-        if run.source is Source.ASSISTANT:
-            new = set(its)
-            for known in ages:
-                new = new.difference(known)
-            introduced.update(zip(repeat(number), new, strict=False))
-        ages[run.source].update(its)
         if run.source in _SPEAKERS:
-            spoken.update(its.keys())
-    return Heard(ages, spoken, frozenset(introduced))
+            start = offsets[run.first]
+            for term in set(terms[start : offsets[run.end]]):
+                spoken[term] += 1
+            if run.source is Source.ASSISTANT:
+                number_known = max(number_known, 1 + max(terms[seen:start], default=-1))
+                known[number] = number_known
+                seen = start
+    return Heard([min(_AGES - 1, (total - before[run.end]) * _AGES // total) for run in pool.runs], spoken, known)
 
 
-def weights(found: Heard, weighing: Weighing = DEFAULT) -> dict[int, int]:
-    """The weight of every term that was heard, as whole numbers of at least 1."""
-    fresh = 100 - weighing.oldest
-    ages = [round(weighing.oldest + fresh * exp(-100 * age / _AGES / weighing.fading)) for age in range(_AGES)]
-    mask = (1 << CLASS_BITS) - 1
-    out: dict[int, int] = {}
+def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]:
+    """The weight of every term of the pool, as whole numbers of at least 1."""
+    terms, offsets, ages = pool.terms, pool.offsets, found.ages
+    by_class, recurring = _tables(weighing)
+    best = [by_class[Source.RESULT][0]] * len(pool.vocabulary)
+    runs: tuple[list[tuple[int, Run]], ...] = tuple([] for _ in Source)
+    for numbered in enumerate(pool.runs):
+        runs[numbered[1].source].append(numbered)
+    # The last mention wins, and the better source over the worse.
     for source in sorted(Source, key=weighing.sources.__getitem__):
-        table = [
-            [max(1, kind * weighing.sources[source] * age // 100) for age in ages] for kind in (*weighing.classes, 0)
-        ]
-        out.update({term: table[term & mask][age] for term, age in found.ages[source].items()})
-    recurring = [round(100 * (1 + log(max(1, n))) ** (weighing.recurring / 100)) for n in range(_MOST_COUNTED)]
-    for term, n in found.spoken.items():
+        for number, run in runs[source]:
+            weighed = by_class[source][ages[number]]
+            for term in terms[offsets[run.first] : offsets[run.end]]:
+                best[term] = weighed
+    out = [weighed[term & _CLASS] for weighed, term in zip(best, pool.vocabulary, strict=True)]
+    for term, n in enumerate(found.spoken):
         if n > 1:
             out[term] = out[term] * recurring[min(n, _MOST_COUNTED - 1)] // 100
     return out
+
+
+@lru_cache(maxsize=8)
+def _tables(weighing: Weighing) -> tuple[tuple[tuple[tuple[int, ...], ...], ...], tuple[int, ...]]:
+    """Weights by source, age and class, and the percentages for terms that recur, by how often."""
+    fresh = 100 - weighing.oldest
+    ages = [round(weighing.oldest + fresh * exp(-100 * age / _AGES / weighing.fading)) for age in range(_AGES)]
+    by_class = tuple(
+        tuple(tuple(max(1, kind * weighing.sources[source] * age // 100) for kind in weighing.classes) for age in ages)
+        for source in Source
+    )
+    recurring = (round(100 * (1 + log(max(1, n))) ** (weighing.recurring / 100)) for n in range(_MOST_COUNTED))
+    return by_class, tuple(recurring)

@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from struct import unpack_from
+from struct import Struct
 from typing import NamedTuple
 
 from ...errors import JournalDamagedError
@@ -29,6 +29,8 @@ _HEAD = 2
 _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
+_SOURCES = tuple(Source)
+_HEADS = Struct("=II")
 _WORD = 4
 _MANY = 12
 """Lines of one form in one output from which on they are a series."""
@@ -56,9 +58,20 @@ class Row(NamedTuple):
     """Of all units, in order."""
 
     def blocks(self) -> Iterator[tuple[int, Source, int]]:
-        """Block number, source and number of units of each block that has any."""
+        """Block number, source and number of units of each block that has any.
+
+        Raises:
+            JournalDamagedError: there is no such source.
+        """
         for place, length in zip(self.places, self.lengths, strict=True):
-            yield place >> _SOURCE_BITS, Source(place & (1 << _SOURCE_BITS) - 1), length
+            source = place & (1 << _SOURCE_BITS) - 1
+            if source >= len(_SOURCES):
+                raise JournalDamagedError(f"a stored row names the source {source}, and there are {len(_SOURCES)}")
+            yield place >> _SOURCE_BITS, _SOURCES[source], length
+
+
+_NOTHING = bytes(_HEAD * _WORD)
+_EMPTY = Row(array("I"), array("I"), b"", b"", b"", b"", b"")
 
 
 def extract(entry: Entry) -> bytes:
@@ -133,9 +146,11 @@ def read_row(data: bytes) -> Row:
         swapped = array("I", data)
         swapped.byteswap()
         data = swapped.tobytes()
+    if data == _NOTHING:
+        return _EMPTY
     if len(data) < _HEAD * _WORD or len(data) % _WORD:
         raise JournalDamagedError(f"a stored row of units has {len(data)} bytes, which no row has")
-    blocks, units = unpack_from("=II", data)
+    blocks, units = _HEADS.unpack_from(data)
     head = (_HEAD + _BLOCK_COLUMNS * blocks) * _WORD
     column = units * _WORD
     if len(data) < head + _UNIT_COLUMNS * column:

@@ -94,7 +94,7 @@ class Choice:
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
         self.opening = opening = min(_OPENING, 3 + work.whole.target // 2_000)
         self.heard = heard(self.pool)
-        self.cover = Cover(self.pool, weights(self.heard), [size + 1 for size in self.pool.sizes], opening)
+        self.cover = Cover(self.pool, weights(self.pool, self.heard), [size + 1 for size in self.pool.sizes], opening)
         seen = set(map(id, free))
         for run in self.pool.runs:
             if id(run) not in seen:
@@ -166,7 +166,8 @@ class Choice:
     def _handed_over(self, offer: Offer, forced: list[int], room: int) -> int:
         """Takes what a summary is worth into the choice; returns its tokens, which are no longer room for excerpts."""
         self.handoff = found = worthwhile(offer, self.pool, self.worths, self.opening, forced, room, self.counter)
-        self.cover.weights.update((term, 0) for term in found.terms if term in self.cover.weights)
+        for term in found.terms:
+            self.cover.weights[term] = 0
         self.room -= found.tokens
         return found.tokens
 

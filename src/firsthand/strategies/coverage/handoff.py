@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
 
 from ...projection.coverage.greedy import Cover
 from ...projection.coverage.pool import Pool, Run
@@ -40,7 +42,7 @@ class Handoff:
     lines: int
     """How many lines and sentences of it are shown."""
     terms: frozenset[int]
-    """What it names."""
+    """What it names of the originals' terms."""
 
 
 NO_HANDOFF = Handoff("", 0, 0, frozenset())
@@ -49,7 +51,7 @@ NO_HANDOFF = Handoff("", 0, 0, frozenset())
 def worthwhile(
     offer: Offer,
     pool: Pool,
-    weights: Mapping[int, int],
+    weights: Sequence[int],
     opening: int,
     forced: Sequence[int],
     room: int,
@@ -73,8 +75,10 @@ def worthwhile(
     if cap <= 0:
         return NO_HANDOFF
     joined, first = _joined(pool, offer.text)
-    known = {**dict.fromkeys(joined.terms[joined.offsets[first] :], 0), **weights}
-    trial = Cover(joined, known, [size + 1 for size in joined.sizes], opening)
+    known = len(weights)
+    trial = Cover(
+        joined, [*weights, *repeat(0, len(joined.vocabulary) - known)], [size + 1 for size in joined.sizes], opening
+    )
     trial.take(forced)
     picked = [unit for unit in trial.spend(room)[0] if unit >= first]
     while picked:
@@ -85,7 +89,7 @@ def worthwhile(
                 # What is shorter than its label is not worth a message of its own.
                 return NO_HANDOFF
             text = f"{_HEADER}\n{lines}"
-            terms = frozenset(term for unit in picked for term in joined.terms_of(unit))
+            terms = frozenset(term for unit in picked for term in joined.terms_of(unit) if term < known)
             return Handoff(text, FRAMING + counter.count(text), len(picked), terms)
         # The last chosen was worth the least.
         picked = picked[: -max(1, len(picked) * (size - cap) // (2 * size))]
@@ -101,11 +105,14 @@ def _joined(pool: Pool, text: str) -> tuple[Pool, int]:
     row = read_row(extract(Entry(id="summary", role="assistant", blocks=(Text(bullets),))))
     own = Pool.of([row])
     first = len(pool)
+    numbers = defaultdict(count(len(pool.vocabulary)).__next__, zip(pool.vocabulary, count(), strict=False))
+    own_terms = [numbers[own.vocabulary[term]] for term in own.terms]
     joined = Pool(
         starts=pool.starts + own.starts,
         ends=pool.ends + own.ends,
         sizes=pool.sizes + own.sizes,
-        terms=pool.terms + own.terms,
+        terms=pool.terms + own_terms,
+        vocabulary=list(numbers),
         offsets=[*pool.offsets, *(pool.offsets[-1] + offset for offset in own.offsets[1:])],
         runs=[*pool.runs, Run(-1, 0, Source.INJECTED, first, first + len(own))],
         run_of=pool.run_of + [len(pool.runs)] * len(own),

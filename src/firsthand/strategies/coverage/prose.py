@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from ...projection.coverage.pool import Pool, Run
 from ...projection.coverage.weights import Heard
-from ...projection.features.terms import TermClass, class_of, word
+from ...projection.features.terms import CLASS_BITS, TermClass, word
 from ...projection.features.units import Source, readable
 from ...transcript import Entry, View, typed_text
 
 __all__ = ["introducing_lines", "names_something"]
 
+_CLASS = (1 << CLASS_BITS) - 1
 _QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
 
 
@@ -39,10 +40,11 @@ def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: f
             break
         if run.source is Source.ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
+            known = found.known[number]
             for first, last in _lines(pool, run, text):
                 terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
                 if any(
-                    (number, term) in found.introduced and class_of(term) != TermClass.WORD for term in terms
+                    term >= known and pool.vocabulary[term] & _CLASS != TermClass.WORD for term in terms
                 ) or _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]):
                     out += range(first, last)
     return out

@@ -25,7 +25,7 @@ def reasoned(
     pool: Pool,
     order: Iterable[int],
     forced: Iterable[int],
-    weights: Mapping[int, int],
+    weights: Sequence[int],
     entries: Sequence[Entry],
     texts: Mapping[tuple[int, int], str],
     *,
@@ -46,7 +46,7 @@ def reasoned(
     first: dict[int, list[int]] = {}
     named: set[int] = set()
     for unit in order:
-        new = [term for term in pool.terms_of(unit) if term not in named and weights.get(term)]
+        new = [term for term in pool.terms_of(unit) if term not in named and weights[term]]
         if new:
             named.update(new)
             first[unit] = new
@@ -62,13 +62,16 @@ def _reason(
     pool: Pool,
     first: Mapping[int, list[int]],
     always: set[int],
-    weights: Mapping[int, int],
+    weights: Sequence[int],
     entries: Sequence[Entry],
     texts: Mapping[tuple[int, int], str],
     is_user_whole: bool,
 ) -> str:
     block = entries[group.position].blocks[group.block]
-    found = [(term, unit) for unit in group.units for term in first.get(unit, ()) if term & _CLASS != TermClass.WORD]
+    numbers = pool.vocabulary
+    found = [
+        (term, unit) for unit in group.units for term in first.get(unit, ()) if numbers[term] & _CLASS != TermClass.WORD
+    ]
     says = ""
     verb = "first to show"
     if not always.isdisjoint(group.units):
@@ -85,7 +88,9 @@ def _reason(
         return says or ("rare words" if words else "between lines that were chosen")
     found.sort(key=lambda pair: -weights[pair[0]])
     text = texts[group.position, group.block]
-    names = [_clipped(text_of(term, text[pool.starts[unit] : pool.ends[unit]])) for term, unit in found[:_NAMED]]
+    names = [
+        _clipped(text_of(numbers[term], text[pool.starts[unit] : pool.ends[unit]])) for term, unit in found[:_NAMED]
+    ]
     shown = ", ".join(name for name in names if name)
     more = len(found) - sum(map(bool, names))
     names_it = f"{verb} {shown}" + (f" and {more} more" if more else "") if shown else f"{verb} {more} names"
