@@ -42,6 +42,7 @@ def money(
     exam: Annotated[
         str, typer.Option(help="The exam whose points are paid for; answered by the literal reader.")
     ] = "supported",
+    least: Annotated[int, typer.Option(min=0, help="Tokens of the smallest history that is costed.")] = 0,
     price: PriceOption = None,
     currency: Annotated[str, typer.Option(help="Of --price.")] = "USD",
     prices: PricesOption = None,
@@ -73,7 +74,7 @@ def money(
     cost = price_of(model, own) if price is None else price_given(model, price, currency)
     found: list[OwnCosts] = []
     for source in read_sources(files):
-        found += own_costs(source.transcript, names, cost, shares=shares, window=window, exam=exam)
+        found += own_costs(source.transcript, names, cost, shares=shares, window=window, exam=exam, least=least)
     if as_json:
         _json(found, pooled(found), cost)
         return

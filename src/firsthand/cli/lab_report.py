@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import ConfigError
-from .lab_endpoint import PriceOption, PricesOption, listed
-from .lab_run import default_cache, origins_of, setup_of, shown_progress, targets_of
+from .lab_endpoint import PriceOption, PricesOption, listed, shown_progress
+from .lab_setup import default_cache, setup_of, targets_of
 from .output import stderr, stdout_json, write_bytes
 
 if TYPE_CHECKING:
-    from ..lab.inputs import Source
-    from ..lab.loaded import Origin
     from ..lab.report.gather import Wish
     from ..lab.report.pictures import Picture
     from ..lab.report.record import Record
@@ -135,7 +133,7 @@ def report(
         shlex.join(told), named, setup, chosen, cache or default_cache(), sizes, target, survival, model, price, currency, prices
     )  # fmt: skip
     wish = replace(wish, rows=tuple(rows or ()), ledgers=tuple(ledger or ()), recall=recall, workers=workers)
-    record = gathered(wish, say=lambda name: stderr(f"measuring: {name}"), show=shown_progress())
+    record = gathered(wish, say=lambda name: stderr(f"measuring: {name}"), show=shown_progress("boundaries"))
     write_record(record, kept)
     _written(record, out, kept, figures, as_json)
 
@@ -155,13 +153,15 @@ def _wish(
     prices: Path | None,
 ) -> Wish:
     from ..lab.cache.stored import kept_measurements
+    from ..lab.inputs import expanded
     from ..lab.money.prices import price_given, price_of, read_prices
     from ..lab.report.gather import Wish
     from ..lab.results import Cache
     from ..strategies import strategy_by_name
     from .lab import read_sources
 
-    sources = list(read_sources(files)) if files else []
+    # A file that is named twice, or in a folder that is named too, is one file.
+    sources = list(read_sources(list(dict.fromkeys(expanded(files))))) if files else []
     sizes_, none = targets_of(sizes)
     more, rivals = targets_of(target)
     windows, no_names = targets_of(survival)
@@ -175,7 +175,6 @@ def _wish(
         command=command,
         sources=sources,
         files=files,
-        origins=_origins(sources),
         setup=setup,
         cache=Cache(cache),
         replays=Cache(cache.with_name("lab-replays.jsonl")),
@@ -190,12 +189,6 @@ def _wish(
         stored_cache=kept_measurements(cache.parent),
         now=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
-
-
-def _origins(sources: Sequence[Source]) -> list[Origin]:
-    """The sessions that hold anything, by file and place in it."""
-    paths = list(dict.fromkeys(source.path for source in sources))
-    return origins_of(paths) if paths else []
 
 
 def _chain_files(out: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from ..transcript import Transcript, View
 from .second_extractor import RareTokens
 from .values import Homes, reading
 
-__all__ = ["Loaded", "Origin", "RememberingCounter", "loaded"]
+__all__ = ["Loaded", "Origin", "RememberingCounter", "digest_of", "loaded", "transcript_of"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class RememberingCounter:
         return found
 
 
+def digest_of(view: View) -> str:
+    """Names a session by its content, for keys of what was measured on it."""
+    return blake2b(b"".join(map(encode, view.entries)), digest_size=12).hexdigest()
+
+
 class Loaded:
     """A session with what every boundary needs of it."""
 
@@ -70,7 +75,7 @@ class Loaded:
         self.view = transcript.view()
         self.costs = [entry_cost(entry, self.counter) for entry in self.view.entries]
         self.text = "\n".join(reading(self.view.entries))
-        self.digest = blake2b(b"".join(map(encode, self.view.entries)), digest_size=12).hexdigest()
+        self.digest = digest_of(self.view)
         self.plans: dict[tuple[object, ...], Plan | None] = {}
         """Plans by what they depend on, for arms that carry their state on."""
         self.homes = Homes(self.view.entries)
@@ -133,7 +138,12 @@ def _file(path: str) -> list[Transcript]:
     return read_sessions(Path(path))
 
 
+def transcript_of(origin: Origin) -> Transcript:
+    """The session of an origin as it was read; the newest four files stay in memory."""
+    return chain(origin.chain) if origin.chain is not None else _file(origin.path or "")[origin.index]
+
+
 @lru_cache(maxsize=2)
 def loaded(origin: Origin) -> Loaded:
     """The session of an origin; the newest two stay in memory."""
-    return Loaded(chain(origin.chain) if origin.chain is not None else _file(origin.path or "")[origin.index])
+    return Loaded(transcript_of(origin))

@@ -15,7 +15,7 @@ from ..strategies import strategy_by_name, strategy_class, strategy_names
 from ..tokens import O200kCounter
 from .boundaries import Boundary
 from .lanes import Lanes, in_lanes, opened_lanes
-from .loaded import Loaded, Origin, loaded
+from .loaded import Loaded, Origin, loaded, transcript_of
 from .measuring import CONTINUATION_SHARE, Job, Kept, Task, boundaries_of, measured
 from .results import Cache, Row
 from .run_setup import Mode, Rival, Setup
@@ -136,7 +136,7 @@ def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
 
     Strategies that are pure functions of the originals on request are replayed so, as a `Session` does by default.
     """
-    transcript = loaded(origin).transcript
+    transcript = transcript_of(origin)
     rows: list[Row] = []
     for name in setup.strategies:
         made = strategy_by_name(name)

@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
+from ..budget import Budget, Occupancy
 from ..codec import compact_json
 from ..errors import RequestTooLargeError
 from ..journal import Journal
 from ..session.session import Session
-from ..strategies.contract import CompactionRequest, Plan, Strategy
-from ..tokens import Counter, entry_cost
+from ..strategies.contract import CompactionRequest, DueState, Phase, Plan, Strategy
+from ..tokens import Counter, counter_for_model, entry_cost, total_cost
 from ..transcript import Entry, Transcript, View
 from .arms import size_of
 from .boundaries import Boundary
@@ -66,6 +67,8 @@ def survive(
         seeds: draws.
     """
     entries = tuple(msgspec.structs.replace(entry, usage=None, parent=None) for entry in transcript.path())
+    if not _may_compact(entries, transcript.model, strategy, window):
+        return
     costs = [entry_cost(entry, counter) for entry in entries]
     whole = "\n".join(reading(entries))
     calls: list[int] = []
@@ -131,6 +134,14 @@ def survive(
                     if made >= max(after):
                         return
             session.append([entry])
+
+
+def _may_compact(entries: Sequence[Entry], model: str | None, strategy: Strategy, window: int) -> bool:
+    """Whether the replay can come to a compaction: not where all of it, with a quarter more for what repairs add, is below the trigger."""
+    budget = Budget.of(window, counter=counter_for_model(model))
+    occupancy = Occupancy(total_cost(entries, budget.counter) * 5 // 4)
+    phases: tuple[Phase, ...] = ("pre_turn", "mid_turn")
+    return any(strategy.due(occupancy, budget, DueState(phase=phase)) is not None for phase in phases)
 
 
 class _Earliest:

@@ -91,6 +91,7 @@ def own_costs(
     shares: Sequence[int] | None = None,
     window: int = 200_000,
     exam: str = "supported",
+    least: int = 0,
 ) -> Iterator[OwnCosts]:
     """The costs of each strategy at each boundary of a session; nothing where a strategy leaves the history as it is.
 
@@ -101,6 +102,7 @@ def own_costs(
         shares: boundaries, in percent of the tokens; None for the one place where a session in such a window would be compacted.
         window: of the strategies' budgets.
         exam: whose score the cost of a point is counted by; answered by the literal reader.
+        least: tokens of the smallest history that is costed; nobody compacts a small one.
     """
     counter = O200kCounter()
     view = session.view()
@@ -112,9 +114,11 @@ def own_costs(
         _where_due(view, costs, window - fixed) if shares is None else boundaries(view, shares, costs, recorded=False)
     )
     for boundary in found:
-        asked = questions(view.entries, boundary, costs, counter, exams=(exam,), occurs=lambda string: string in text)
         before = View(view.entries[: boundary.position])
         history = size_of(before.entries, counter)
+        if history < least:
+            continue
+        asked = questions(view.entries, boundary, costs, counter, exams=(exam,), occurs=lambda string: string in text)
         for name in strategies:
             made = _decided(strategy_by_name(name), before, _budget(session, window), counter)
             if made is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
 from ...codec import compact_json
-from ..loaded import Origin, loaded
+from ..lanes import Lanes, in_lanes
+from ..loaded import Origin, digest_of, transcript_of
 from ..results import Cache, Row
 from ..run_setup import Setup
 from ..runner import replay
@@ -34,6 +35,7 @@ def kept_replays(
     setup: Setup,
     windows: Sequence[int],
     cache: Cache,
+    lanes: Lanes,
     *,
     measure: bool,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -45,24 +47,50 @@ def kept_replays(
         setup: strategies, summarisers and draws.
         windows: of the replayed sessions, in tokens.
         cache: what was replayed before is taken from it.
+        lanes: where it is replayed.
         measure: also replay what it lacks; else that is left out.
-        progress: called with the finished and the whole number of sessions.
+        progress: called with the finished and the whole number of replays.
     """
-    rows: list[Row] = []
-    for number, origin in enumerate(origins, start=1):
-        for name in setup.strategies:
-            for window in windows:
-                key = _key(origin, setup, name, window)
-                if key not in cache:
-                    if not measure:
-                        continue
-                    cache.add(key, replay(origin, replace(setup, strategies=(name,)), [window]))
-                rows += cache[key]
-        progress(number, len(origins))
-    return rows
+    files: dict[str | None, list[Origin]] = {}
+    for origin in dict.fromkeys(origins):
+        files.setdefault(origin.path, []).append(origin)
+    digests = {origin: (digest, weight) for origin, digest, weight in in_lanes(_digest, list(files.values()), lanes)}
+    replays = [
+        _Replay(origin, replace(setup, strategies=(name,)), window, _key(digests[origin][0], setup, name, window))
+        for origin in origins
+        for name in setup.strategies
+        for window in windows
+    ]
+    missing = [one for one in replays if one.key not in cache] if measure else []
+    progress(done := len(replays) - len(missing), len(replays))
+    groups: dict[Origin, list[_Replay]] = {}
+    for one in missing:
+        groups.setdefault(one.origin, []).append(one)
+    longest_first = sorted(groups.items(), key=lambda group: -digests[group[0]][1])
+    for key, rows in in_lanes(_replayed, [group for _, group in longest_first], lanes):
+        cache.add(key, rows)
+        progress(done := done + 1, len(replays))
+    return [row for one in replays if one.key in cache for row in cache[one.key]]
 
 
-def _key(origin: Origin, setup: Setup, strategy: str, window: int) -> str:
-    digest = loaded(origin).digest
+@dataclass(frozen=True)
+class _Replay:
+    origin: Origin
+    setup: Setup
+    """With one strategy."""
+    window: int
+    key: str
+
+
+def _digest(origin: Origin) -> tuple[Origin, str, int]:
+    view = transcript_of(origin).view()
+    return origin, digest_of(view), len(view.entries)
+
+
+def _replayed(one: _Replay) -> tuple[str, list[Row]]:
+    return one.key, replay(one.origin, one.setup, [one.window])
+
+
+def _key(digest: str, setup: Setup, strategy: str, window: int) -> str:
     parts = ["survival", code_hash(), digest, strategy, window, setup.summarisers[-1], setup.model, setup.seeds]
     return blake2b(compact_json(parts).encode(), digest_size=12).hexdigest()
