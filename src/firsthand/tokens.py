@@ -38,7 +38,7 @@ MEDIA_TOKENS = 2048
 
 # The ranges that the quarter-token rule charges 6 quarters for (futureos.md 1.2).
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002a6df]+")
-_ASCII = re.compile("[\x00-\x7f]+")
+_ASCII = bytes(range(128))
 
 
 class Counter(Protocol):
@@ -64,9 +64,10 @@ def _classes(text: str) -> tuple[int, int, int]:
     length = len(text)
     if text.isascii():
         return length, 0, 0
-    wide = sum(map(len, _WIDE.findall(text)))
-    ascii_ = sum(map(len, _ASCII.findall(text)))
-    return ascii_, wide, length - ascii_ - wide
+    # In UTF-8 the bytes of other characters are all above 127, so that these can be looked at without the ASCII between them.
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+    wide = sum(map(len, _WIDE.findall(rest)))
+    return length - len(rest), wide, len(rest) - wide
 
 
 class EstimateCounter:

@@ -14,7 +14,7 @@ from firsthand.projection.features.terms import named_terms, text_of, word
 from firsthand.projection.features.units import readable
 from firsthand.projection.plan import Plan
 from firsthand.strategies.contract import CompactionRequest
-from firsthand.strategies.coverage.excerpts import labels
+from firsthand.strategies.coverage.excerpts import Labels
 from firsthand.strategies.coverage.strategy import Coverage
 from firsthand.testing.builders import call, result, said, user, view
 from firsthand.testing.random_entries import entry_lists
@@ -99,4 +99,12 @@ def test_any_excerpt_has_a_reason(entries: tuple[Entry, ...]) -> None:
 )
 def test_a_result_is_labelled_with_its_calls_file(arguments: str, label: str) -> None:
     asked = ToolCall("c1", "read", arguments)
-    assert labels([said(asked), result("c1", "text")])[1, 0] == label
+    assert Labels([said(asked), result("c1", "text")])[1, 0] == label
+
+
+def test_of_calls_with_one_id_the_last_before_the_result_names_it() -> None:
+    first, second = ToolCall("c1", "read", '{"path": "a.py"}'), ToolCall("c1", "grep", '{"path": "b.py"}')
+    entries = [result("c1", "early"), said(first), result("c1", "text"), said(second), result("c1", "more")]
+    labels = Labels(entries)
+    assert [labels[position, 0] for position in (0, 2, 4)] == ["tool result", "read result a.py", "grep result b.py"]
+    assert labels[3, 0] == "call grep"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import accumulate, repeat
-from operator import add, sub, truediv
+from itertools import accumulate, islice
+from operator import floordiv, sub
 
 from .pool import Pool
 
@@ -16,6 +16,8 @@ _SCALE = 20
 _UNITS = 24
 """Bits of a heap's numbers that hold the unit; the density stands above them, negative, so that the densest and then the earliest comes first."""
 _MASK = (1 << _UNITS) - 1
+_DENSITY = _SCALE + _UNITS
+# A key is `unit - ((worth << _DENSITY) // cost & ~_MASK)`, written out where it is made, since a call would take longer.
 _FEW = 2_048
 """Units that the heap starts with at least."""
 _EVERY = 16
@@ -48,23 +50,23 @@ class Cover:
         self.chosen: set[int] = set()
         self._opening = opening
         self._costs = costs
+        self._costs_now = [cost + opening for cost in costs]
         self._opened: set[int] = set()
         self._heap: list[int] = []
         self._too_large: list[int] = []
-        self._offered: Sequence[int] = ()
+        self._offered: tuple[Sequence[int], Sequence[int], Sequence[int]] = (), (), ()
+        """The offered units, and what each of them was worth and took then."""
         self._worth_then: list[int] = []
         """What each unit was worth when it was offered, which is the most that it can be worth later; 0 for units that were not offered."""
-        self._cost_then: list[int] = []
-        self._densities: list[float] = []
-        """Of the offered units, as they were then."""
-        self._sample: list[float] = []
+        self._sample: list[int] = []
+        """Densities of some of the offered units, falling."""
         self._floor = 0
         """Units that are less dense than this are not in the heap yet."""
         self._opened_since: list[int] = []
 
     def cost(self, unit: int) -> int:
         """What the unit would take now."""
-        return self._costs[unit] + (0 if self.pool.run_of[unit] in self._opened else self._opening)
+        return self._costs_now[unit]
 
     def cost_of(self, units: Collection[int]) -> int:
         """What these units would take together."""
@@ -77,7 +79,7 @@ class Cover:
         for unit in units:
             spent += self.cost(unit)
             self.chosen.add(unit)
-            self._opened.add(self.pool.run_of[unit])
+            self._open(self.pool.run_of[unit])
             for term in self.pool.terms_of(unit):
                 self.weights[term] = 0
         return spent
@@ -119,28 +121,36 @@ class Cover:
     def _spent(self, room: int) -> tuple[list[int], int]:
         self._too_large = []
         heap = self._heap
-        costs, opening, opened, chosen = self._costs, self._opening, self._opened, self.chosen
+        costs, chosen = self._costs_now, self.chosen
         offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
-        value = weights.__getitem__
         picked: list[int] = []
         misses = 0
+        floor = -self._floor << _DENSITY
         while misses < _PATIENCE:
-            while self._floor and (not heap or heap[0] >= -self._floor << _SCALE + _UNITS):
+            key = heap[0] if heap else 0
+            if key >= floor:
+                if not floor:
+                    break
                 self._lower()
-            if not heap:
-                break
-            key = heap[0]
+                floor = -self._floor << _DENSITY
+                continue
             unit = key & _MASK
             if unit in chosen:
                 heappop(heap)
                 continue
-            cost = costs[unit] if run_of[unit] in opened else costs[unit] + opening
+            cost = costs[unit]
             if cost > room:
                 self._too_large.append(heappop(heap))
                 misses += 1
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
-            now = unit - _density(sum(map(value, own)), cost)
+            worth = 0
+            for term in own:
+                worth += weights[term]
+            if not worth:
+                heappop(heap)
+                continue
+            now = unit - ((worth << _DENSITY) // cost & ~_MASK)
             if now == key:
                 heappop(heap)
                 picked.append(unit)
@@ -149,49 +159,46 @@ class Cover:
                 misses = 0
                 for term in own:
                     weights[term] = 0
-                if run_of[unit] not in opened:
-                    self._open(run_of[unit])
-            elif now < 0:
-                heapreplace(heap, now)
+                if self._open(run_of[unit]):
+                    self._offer_cheaper(run_of[unit])
             else:
-                heappop(heap)
+                heapreplace(heap, now)
         return picked, room
 
     def _offer(self, units: Sequence[int] | None, room: int) -> None:
         """Fills the heap with the densest of the units that are worth anything; the others follow if it comes to that."""
-        pool = self.pool
-        costs = list(map(add, self._costs, repeat(self._opening)))
-        for run in self._opened:
-            first, end = pool.runs[run].first, pool.runs[run].end
-            costs[first:end] = self._costs[first:end]
-        # Loops over the whole pool that run in C: quicker than ours over most of it.
         if units is None:
-            sums = list(accumulate(map(self.weights.__getitem__, pool.terms), initial=0))
-            at = list(map(sums.__getitem__, pool.offsets))
-            worths = list(map(sub, at[1:], at))
-            self._offered = range(len(pool))
-            self._densities = list(map(truediv, worths, costs))
+            units = range(len(self.pool))
+            self._worth_then = worths = self._worths()
+            costs = self._costs_now.copy()
         else:
-            worths = [0] * len(pool)
-            for unit in units:
-                worths[unit] = self.worth(unit)
-            self._offered = list(dict.fromkeys(units))
-            self._densities = [worths[unit] / costs[unit] for unit in self._offered]
-        self._worth_then, self._cost_then = worths, costs
+            units = list(dict.fromkeys(units))
+            worths, costs = list(map(self.worth, units)), list(map(self.cost, units))
+            self._worth_then = [0] * len(self.pool)
+            for unit, worth in zip(units, worths, strict=True):
+                self._worth_then[unit] = worth
+        self._offered = units, worths, costs
         self._opened_since = []
         self._heap = []
-        self._sample = sorted(self._densities[::_EVERY], reverse=True)
+        self._sample = sorted(map(floordiv, worths[::_EVERY], costs[::_EVERY]), reverse=True)
         self._fill(max(_FEW, room))
+
+    def _worths(self) -> list[int]:
+        """What each unit of the pool is worth, by loops that run in C: quicker than ours over the densest alone."""
+        sums = list(accumulate(map(self.weights.__getitem__, self.pool.terms), initial=0))
+        at = list(map(sums.__getitem__, self.pool.offsets))
+        return list(map(sub, islice(at, 1, None), at))
 
     def _fill(self, enough: int, below: int | None = None) -> None:
         """Puts about so many units, of those below a density, into the heap and lowers the floor to the least dense of them."""
         sampled = enough // _EVERY
-        self._floor = floor = int(self._sample[sampled]) if sampled < len(self._sample) else 0
-        worths, costs = self._worth_then, self._cost_then
-        dense = [unit for unit, density in zip(self._offered, self._densities, strict=True) if density >= floor]
-        if below is not None:
-            dense = [unit for unit in dense if worths[unit] < below * costs[unit]]
-        self._heap += [unit - _density(worths[unit], costs[unit]) for unit in dense if worths[unit]]
+        self._floor = floor = self._sample[sampled] if sampled < len(self._sample) else 0
+        least = max(1, floor * min(self._offered[2], default=1))
+        self._heap += [
+            unit - ((worth << _DENSITY) // cost & ~_MASK)
+            for unit, worth, cost in zip(*self._offered, strict=True)
+            if worth >= least and worth >= floor * cost and (below is None or worth < below * cost)
+        ]
         if below is not None:
             # A block that was opened since has cheaper units than were offered.
             for run in self._opened_since:
@@ -202,9 +209,17 @@ class Cover:
         above = sum(density >= self._floor for density in self._sample) * _EVERY
         self._fill(max(above, _FEW) * _MORE, self._floor)
 
-    def _open(self, run: int) -> None:
-        """Marks a block as opened: its other units have become cheaper, and come back with what they were worth at most."""
+    def _open(self, run: int) -> bool:
+        """Marks a block as opened, so that its other units become cheaper; whether it was not before."""
+        if run in self._opened:
+            return False
         self._opened.add(run)
+        first, end = self.pool.runs[run].first, self.pool.runs[run].end
+        self._costs_now[first:end] = self._costs[first:end]
+        return True
+
+    def _offer_cheaper(self, run: int) -> None:
+        """Offers the units of a block that was just opened once more, with what they were worth at most."""
         self._opened_since.append(run)
         for key in self._cheaper(run, self._floor, None):
             heappush(self._heap, key)
@@ -213,14 +228,9 @@ class Cover:
         """The keys of an opened block's units by what they were worth at most, as far as they are between these densities."""
         first, end = self.pool.runs[run].first, self.pool.runs[run].end
         return [
-            unit - _density(worth, cost)
+            unit - ((worth << _DENSITY) // cost & ~_MASK)
             for unit, worth, cost in zip(
                 range(first, end), self._worth_then[first:end], self._costs[first:end], strict=True
             )
             if worth and worth >= floor * cost and (below is None or worth < below * cost)
         ]
-
-
-def _density(worth: int, cost: int) -> int:
-    """Worth for each token, in the bits above those of the unit."""
-    return (worth << _SCALE + _UNITS) // cost & ~_MASK

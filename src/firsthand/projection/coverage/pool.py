@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate, count
-from typing import NamedTuple
+
+import msgspec
 
 from ...errors import JournalDamagedError
 from ..features.rows import Row
@@ -20,7 +21,7 @@ from ..features.units import Source
 __all__ = ["Pool", "Run"]
 
 
-class Run(NamedTuple):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """The units of one block: those from `first` to `end`."""
 
     entry: int
@@ -49,6 +50,8 @@ class Pool:
     """In original order."""
     run_of: list[int] = field(default_factory=list)
     """Number of each unit's run."""
+    known: list[int] = field(default_factory=list)
+    """How many terms were mentioned before each run: those from there on are new in it."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Pool:
@@ -79,7 +82,10 @@ class Pool:
                 f"stored rows name {pool.offsets[-1]} terms of {at} units and hold {len(of_terms)} of {len(of_sizes)}"
             )
         numbers: defaultdict[int, int] = defaultdict(count().__next__)
-        pool.terms = list(map(numbers.__getitem__, of_terms))
+        number, offsets, all_terms, known = numbers.__getitem__, pool.offsets, pool.terms, pool.known
+        for run in runs:
+            known.append(len(numbers))
+            all_terms += map(number, of_terms[offsets[run.first] : offsets[run.end]])
         pool.vocabulary = list(numbers)
         return pool
 

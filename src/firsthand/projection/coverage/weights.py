@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from math import exp, log
 
 from ..features.terms import CLASS_BITS
@@ -51,28 +50,27 @@ class Heard:
     """Of each run, from 0 (the newest) to 63."""
     spoken: list[int]
     """How many texts and calls of the user and the agent hold each term."""
-    known: dict[int, int]
-    """How many terms were known before each of the assistant's texts, by its run: those from there on are introduced in it."""
 
 
 def heard(pool: Pool) -> Heard:
     """Who used which terms, in one pass over the pool. Ages count the pieces of the units that follow."""
     terms, offsets = pool.terms, pool.offsets
     spoken = [0] * len(pool.vocabulary)
-    known: dict[int, int] = {}
-    before = list(accumulate(pool.sizes, initial=0))
-    total = max(1, before[-1])
-    number_known = seen = 0
+    last = [-1] * len(spoken)
+    sizes = []
     for number, run in enumerate(pool.runs):
+        sizes.append(sum(pool.sizes[run.first : run.end]))
         if run.source in _SPEAKERS:
-            start = offsets[run.first]
-            for term in set(terms[start : offsets[run.end]]):
-                spoken[term] += 1
-            if run.source is Source.ASSISTANT:
-                number_known = max(number_known, 1 + max(terms[seen:start], default=-1))
-                known[number] = number_known
-                seen = start
-    return Heard([min(_AGES - 1, (total - before[run.end]) * _AGES // total) for run in pool.runs], spoken, known)
+            for term in terms[offsets[run.first] : offsets[run.end]]:
+                if last[term] != number:
+                    last[term] = number
+                    spoken[term] += 1
+    after = total = sum(sizes)
+    ages = []
+    for size in sizes:
+        after -= size
+        ages.append(min(_AGES - 1, after * _AGES // max(1, total)))
+    return Heard(ages, spoken)
 
 
 def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from struct import Struct
-from typing import NamedTuple
+
+import msgspec
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
@@ -42,7 +43,7 @@ _LINE_NUMBER = re.compile(r"\d+(?:→|\t|$)")
 """What a tool that shows a file puts before each line. It names nothing, and would make every line new."""
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """Units of one entry, in order: two columns of numbers for the blocks that have units, and columns of the units, as bytes of 32-bit numbers."""
 
     places: array[int]

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 CLASS_BITS = 3
+_HASH_BITS = (1 << 32 - CLASS_BITS) - 1
 
 
 class TermClass(IntEnum):
@@ -100,9 +101,13 @@ def class_of(term: int) -> TermClass:
 
 def text_of(term: int, line: str) -> str:
     """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
-    wanted, kind = term >> CLASS_BITS, class_of(term)
-    found = [part.strip(_EDGES) for part in line.split()] if kind is TermClass.WRITTEN else _COMPOUND.findall(line)
-    return next((text for text in found if _number(text, kind) >> CLASS_BITS == wanted), "")
+    wanted, is_written = term >> CLASS_BITS, class_of(term) is TermClass.WRITTEN
+    for part in line.split():
+        if term in word(part)[1]:
+            for text in (part.strip(_EDGES),) if is_written else _COMPOUND.findall(part):
+                if crc32(text.encode("utf-8", "surrogatepass")) & _HASH_BITS == wanted:
+                    return str(text)
+    return ""
 
 
 @lru_cache(maxsize=1 << 17)

@@ -14,7 +14,7 @@ from ...projection.features.units import Source, readable
 from ...tokens import Counter
 from ...transcript import View
 from .dividing import Divided
-from .excerpts import Group, bridged, grouped, labels, rendered, short_ids
+from .excerpts import Group, Labels, bridged, grouped, rendered, short_ids
 from .handoff import NO_HANDOFF, Handoff, Offer, worthwhile
 from .ledger import head, ledger
 from .newest import tail_start
@@ -86,15 +86,15 @@ class Choice:
         self.room = room
         self.counter = work.budget.counter
         self.pool = Pool.of(_rows(work.view))
-        self.speakers = labels(work.view.entries)
+        self.speakers = Labels(work.view.entries)
         self.texts: dict[tuple[int, int], str] = {}
         free = [
             run for run in self.pool.runs if run.entry < work.cut and (run.entry, run.block) not in work.shown_blocks
         ]
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
         self.opening = opening = min(_OPENING, 3 + work.whole.target // 2_000)
-        self.heard = heard(self.pool)
-        self.cover = Cover(self.pool, weights(self.pool, self.heard), [size + 1 for size in self.pool.sizes], opening)
+        worths = weights(self.pool, heard(self.pool))
+        self.cover = Cover(self.pool, worths, [size + 1 for size in self.pool.sizes], opening)
         seen = set(map(id, free))
         for run in self.pool.runs:
             if id(run) not in seen:
@@ -147,7 +147,7 @@ class Choice:
             taken = set(forced)
             lines = [
                 unit
-                for unit in introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks)
+                for unit in introducing_lines(self.pool, work.view, work.cut, work.shown_blocks)
                 if unit not in taken
             ]
             if cover.cost_of(lines) * 100 <= room * _LINES:

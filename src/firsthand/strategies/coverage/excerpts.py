@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from ...projection.features.units import Source, readable
 from ...projection.plan import Excerpt, Span
 from ...transcript import Entry, ToolCall, ToolResult, typed_text
 
-__all__ = ["Group", "bridged", "grouped", "labels", "rendered", "short_ids"]
+__all__ = ["Group", "Labels", "bridged", "grouped", "rendered", "short_ids"]
 
 GAP = "…"
 _LEAST_ID = 6
@@ -45,26 +46,37 @@ class Group:
 def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
     """The units in original order; what follows each other without a unit between is one span."""
     out: list[Group] = []
+    starts, ends = pool.starts, pool.ends
     for number, members in groupby(sorted(units), key=pool.run_of.__getitem__):
         run = pool.runs[number]
         spans: list[Span] = []
-        own = list(members)
-        for before, unit in zip([-2, *own], own, strict=False):
-            start = spans.pop().start if unit == before + 1 else pool.starts[unit]
-            spans.append(Span(start, pool.ends[unit]))
-        out.append(Group(run.entry, run.block, run.source, tuple(spans), tuple(own)))
+        own = tuple(members)
+        first = last = own[0]
+        for unit in own:
+            if unit > last + 1:
+                spans.append(Span(starts[first], ends[last]))
+                first = unit
+            last = unit
+        spans.append(Span(starts[first], ends[last]))
+        out.append(Group(run.entry, run.block, run.source, tuple(spans), own))
     return out
 
 
 def bridged(pool: Pool, units: Iterable[int], most: int) -> list[int]:
     """The units with those between two of them in one block that together are at most `most` pieces: less than a gap is worth to a reader."""
     out: list[int] = []
+    last = -2
     for unit in sorted(units):
-        if out and unit - out[-1] > 1 and pool.run_of[out[-1]] == pool.run_of[unit]:
-            between = range(out[-1] + 1, unit)
-            if sum(pool.sizes[number] for number in between) <= most:
-                out.extend(between)
+        # Every unit takes a piece at least.
+        if (
+            1 < unit - last <= most + 1
+            and last >= 0
+            and pool.run_of[last] == pool.run_of[unit]
+            and sum(pool.sizes[last + 1 : unit]) <= most
+        ):
+            out.extend(range(last + 1, unit))
         out.append(unit)
+        last = unit
     return out
 
 
@@ -86,12 +98,13 @@ def rendered(
     """
     lines: list[str] = []
     behind = 0
+    turns = [position for position, entry in enumerate(entries) if entry.role == "user" and _words(entry)]
     for group in groups:
         entry = entries[group.position]
-        turn = next((n for n in range(group.position, behind - 1, -1) if _words(entries[n])), group.position)
-        if turn < group.position:
+        earlier = bisect_right(turns, group.position) - 1
+        if earlier >= 0 and behind <= turns[earlier] < group.position:
             # The person's messages stand whole before the excerpts; this says where each of them was.
-            lines.append(f"[user: {_words(entries[turn])}{GAP}]")
+            lines.append(f"[user: {_words(entries[turns[earlier]])}{GAP}]")
         behind = group.position + 1
         place = group.position, group.block
         text = texts.get(place)
@@ -104,24 +117,33 @@ def rendered(
     return "\n".join(lines)
 
 
-def labels(entries: Sequence[Entry]) -> dict[tuple[int, int], str]:
-    """Who speaks in each block: `user`, `assistant`, `call read`, `read result app.py`."""
-    tools: dict[str, str] = {}
-    files: dict[str, str] = {}
-    out: dict[tuple[int, int], str] = {}
-    for position, entry in enumerate(entries):
-        for number, block in enumerate(entry.blocks):
-            match block:
-                case ToolCall(id=call, name=name):
-                    tools[call] = name
-                    files[call] = _file_of(block)
-                    out[position, number] = f"call {name}"
-                case ToolResult(call_id=call):
-                    name = block.name or tools.get(call, "tool")
-                    out[position, number] = f"{name} error" if block.is_error else f"{name} result{files.get(call, '')}"
-                case _:
-                    out[position, number] = entry.role
-    return out
+class Labels(dict[tuple[int, int], str]):
+    """Who speaks in each block, by position and block number: `user`, `assistant`, `call read`, `read result app.py`. Made where looked up."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        super().__init__()
+        self._entries = entries
+        self._calls: dict[str, list[tuple[int, int, ToolCall]]] = {}
+        for position, entry in enumerate(entries):
+            for number, block in enumerate(entry.blocks):
+                if isinstance(block, ToolCall):
+                    self._calls.setdefault(block.id, []).append((position, number, block))
+
+    def __missing__(self, place: tuple[int, int]) -> str:
+        entry = self._entries[place[0]]
+        match entry.blocks[place[1]]:
+            case ToolCall(name=name):
+                label = f"call {name}"
+            case ToolResult(call_id=call) as result:
+                # Ids come again in some sessions; the last call before the result is meant.
+                earlier = bisect_left(self._calls.get(call, []), place, key=lambda one: one[:2]) - 1
+                asked = self._calls[call][earlier][2] if earlier >= 0 else None
+                name = result.name or (asked.name if asked else "tool")
+                label = f"{name} error" if result.is_error else f"{name} result{_file_of(asked) if asked else ''}"
+            case _:
+                label = entry.role
+        self[place] = label
+        return label
 
 
 def _file_of(call: ToolCall) -> str:
@@ -136,8 +158,8 @@ def short_ids(entries: Sequence[Entry]) -> dict[str, str]:
     waiting = [entry.id for entry in entries]
     length = _LEAST_ID
     while waiting:
-        times = Counter(one[:length] for one in waiting)
-        out.update((one, one[:length]) for one in waiting if times[one[:length]] == 1 or len(one) <= length)
+        times = Counter([one[:length] for one in waiting])
+        out.update({one: one[:length] for one in waiting if times[one[:length]] == 1 or len(one) <= length})
         waiting = [one for one in waiting if one not in out]
         length += 1
     return out

@@ -116,6 +116,7 @@ def _joined(pool: Pool, text: str) -> tuple[Pool, int]:
         offsets=[*pool.offsets, *(pool.offsets[-1] + offset for offset in own.offsets[1:])],
         runs=[*pool.runs, Run(-1, 0, Source.INJECTED, first, first + len(own))],
         run_of=pool.run_of + [len(pool.runs)] * len(own),
+        known=[*pool.known, len(pool.vocabulary)],
     )
     return joined, first
 

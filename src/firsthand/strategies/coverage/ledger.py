@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counted
 from collections.abc import Iterable, Mapping
 
 from ...tokens import Counter
@@ -32,15 +33,14 @@ def head(work: Divided, counter: Counter) -> str:
 
 def ledger(work: Divided, groups: Iterable[Group], names: Mapping[str, str]) -> str:
     """What is not shown, counted, and the ids between which it is found."""
-    shown = work.shown_blocks | {(group.position, group.block) for group in groups}
-    counts: dict[str, list[int]] = {}
-    for position, entry in enumerate(work.covered):
-        for number, block in enumerate(entry.blocks):
-            kind = _KINDS.get(type(block).__name__)
-            if kind is not None:
-                sums = counts.setdefault(kind, [0, 0])
-                sums[0] += (position, number) not in shown
-                sums[1] += 1
-    what = ", ".join(f"{left} of {every} {kind}" for kind, (left, every) in counts.items() if left)
     covered = work.covered
+    shown = work.shown_blocks | {(group.position, group.block) for group in groups}
+    left = Counted([type(block) for entry in covered for block in entry.blocks])
+    every = dict(left)
+    left.subtract([type(covered[position].blocks[number]) for position, number in shown])
+    what = ", ".join(
+        f"{left[kind]} of {every[kind]} {_KINDS[kind.__name__]}"
+        for kind in every
+        if kind.__name__ in _KINDS and left[kind]
+    )
     return _LEDGER.format(what=what or "parts of what is shown", first=names[covered[0].id], last=names[covered[-1].id])

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from ...projection.coverage.pool import Pool, Run
-from ...projection.coverage.weights import Heard
 from ...projection.features.terms import CLASS_BITS, TermClass, word
 from ...projection.features.units import Source, readable
 from ...transcript import Entry, View, typed_text
@@ -19,17 +18,20 @@ _QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
 
 def names_something(entry: Entry) -> bool:
     """Whether the entry's own words hold any term but plain words; "Let me look at this." does not."""
-    return any(word(part)[2] for text in typed_text(entry) for part in text.split())
+    for text in typed_text(entry):
+        for part in text.split():
+            if word(part)[2]:
+                return True
+    return False
 
 
-def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
+def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
     """The units of the assistant's lines in which something is named for the first time in the session, or quoted.
 
     Such a line is the origin of the name: what was meant by it stands there and nowhere before. Sentences of one line stay together.
 
     Args:
         pool: the units.
-        found: which terms were used first where.
         view: the entries.
         end: position before which lines are looked for.
         skipped: blocks that are shown anyway.
@@ -40,7 +42,7 @@ def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: f
             break
         if run.source is Source.ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
-            known = found.known[number]
+            known = pool.known[number]
             for first, last in _lines(pool, run, text):
                 terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
                 if any(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from ...codec import decode
 from ...tokens import Counter
@@ -28,24 +29,31 @@ def newest_to_do(entries: Sequence[Entry]) -> tuple[int, int] | None:
 
 def is_to_do(call: ToolCall) -> bool:
     """Whether the call writes a to-do list, told by the tool's name."""
-    return _TO_DO.fullmatch(call.name) is not None
+    return _is_of_to_do(call.name)
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_of_to_do(name: str) -> bool:
+    return _TO_DO.fullmatch(name) is not None
 
 
 def changed_files(entries: Sequence[Entry], counter: Counter, room: int) -> list[str]:
     """Paths that calls wrote to, the last written first, as many as `room` tokens hold."""
-    found: dict[str, None] = {}
+    out: dict[str, None] = {}
+    for path in _written_last_first(entries):
+        if path not in out:
+            room -= counter.count(path) + 1
+            if room < 0:
+                break
+            out[path] = None
+    return list(out)
+
+
+def _written_last_first(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in reversed(entries):
         for block in entry.blocks:
             if isinstance(block, ToolCall) and (_CHANGES.search(block.name) or "*** Begin Patch" in block.arguments):
-                for path in _written(block):
-                    found.setdefault(path)
-    out: list[str] = []
-    for path in found:
-        room -= counter.count(path) + 1
-        if room < 0:
-            break
-        out.append(path)
-    return out
+                yield from _written(block)
 
 
 def _written(call: ToolCall) -> list[str]:
