@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..comparisons import Comparison
 from ..results import Row, Score, counted, scores
 from .record import Record
 from .tables import Table, figure, interval, names, percent, share
 
 __all__ = [
+    "CLIENTS_EXAM",
     "LITERAL",
     "SOURCES",
     "arm",
@@ -23,6 +25,8 @@ __all__ = [
 SOURCES = ("user", "assistant", "call", "tool")
 _PUBLISHED_CHAINS = {"export": (9, 16), "analysis": (9, 16), "pipeline": (10, 17)}
 """Published containment of the deterministic arm on the synthetic chains (futureos.md 9.1)."""
+CLIENTS_EXAM = "supported"
+"""The exam of tables that show one: a value whose passage says what it was."""
 LITERAL = "literal reader: a value counts as shown when it stands in the projection's text"
 
 
@@ -34,7 +38,7 @@ def least_of(record: Record) -> int:
     return LEAST_QUESTIONS if any(score.mean is not None for score in scores(rows)) else 1
 
 
-def arm(row: Row | Score) -> str:
+def arm(row: Row | Score | Comparison) -> str:
     """A strategy with who wrote its summaries."""
     return row.strategy if row.summariser == "-" else f"{row.strategy}, {row.summariser}"
 
@@ -71,9 +75,51 @@ def run_tables(record: Record) -> list[Table]:
             "size of the projection. Values asked: over all draws, of the strategy that was asked most.",
         )
     ]
+    tables += _there(_clients(rows, least, command))
     tables += [_exam(exam, [score for score in found if score.exam == exam], command) for exam in exams]
     tables += _by_source(rows, command)
     return [*tables, *(table for table in (_by_age(rows, command), _oracle(rows, command)) if table is not None)]
+
+
+def _there(table: Table | None) -> list[Table]:
+    return [] if table is None else [table]
+
+
+def _clients(rows: Sequence[Row], least: int, command: str) -> Table | None:
+    some = [row for row in rows if row.exam == CLIENTS_EXAM]
+    clients = names(row.format for row in some)
+    if len(clients) < 2:
+        return None
+    by = {
+        (arm(score), client): score
+        for client in clients
+        for score in scores([row for row in some if row.format == client], least)
+        if score.mean is not None
+    }
+    arms = [name for name in names(arm(row) for row in some) if any((name, client) in by for client in clients)]
+    counts = (
+        (f"{label}", *(figure(max((number(by[name, client]) for name in arms if (name, client) in by), default=0)) for client in clients))
+        for label, number in (("values asked", _values), ("sessions judged", _judged))
+    )  # fmt: skip
+    return Table(
+        "clients",
+        f"`{CLIENTS_EXAM}` by client, % of values shown",
+        ("strategy, summary", *clients),
+        (
+            *((name, *(percent(by[name, client].mean) if (name, client) in by else "" for client in clients)) for name in arms),
+            *counts,
+        ),
+        command,
+        f"{LITERAL}. Mean over the judged sessions of each client; a client with hundreds of short sessions is most of a mean over all.",
+    )  # fmt: skip
+
+
+def _values(score: Score) -> int:
+    return score.values
+
+
+def _judged(score: Score) -> int:
+    return score.sessions
 
 
 def _exam(exam: str, found: Sequence[Score], command: str) -> Table:

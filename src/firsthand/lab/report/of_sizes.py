@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..comparisons import comparisons
 from ..results import Row, scores
-from .of_rules import LITERAL, SOURCES, arm, least_of
+from .of_rules import CLIENTS_EXAM, LITERAL, SOURCES, arm, least_of
 from .record import Record
 from .tables import Table, figure, names, percent, share
 
-__all__ = ["curve_table", "equal_tables", "survival_table"]
+__all__ = ["curve_table", "equal_clients", "equal_overview", "equal_tables", "survival_table"]
 
 
 def curve_table(record: Record) -> Table | None:
@@ -40,8 +40,76 @@ def curve_table(record: Record) -> Table | None:
     )
 
 
+def equal_overview(record: Record) -> Table | None:
+    """All comparisons at equal size in one table: points more than the rival in each exam."""
+    found = comparisons(record.rows.get("equal", []), least_of(record))
+    exams = names(one.exam for one in found)
+    by = {(one.rival, arm(one), one.tail, one.exam): one for one in found}
+    lines = []
+    for rival, name, tail in names((one.rival, arm(one), one.tail) for one in found):
+        some = [by[rival, name, tail, exam] for exam in exams if (rival, name, tail, exam) in by]
+        whole = max(some, key=lambda one: one.boundaries)
+        if not any(one.difference is not None for one in some):
+            continue
+        cells = ((by.get((rival, name, tail, exam))) for exam in exams)
+        lines.append(
+            (
+                rival, name, tail, *("" if cell is None else _points(cell.difference) for cell in cells), f"{100 * whole.size:.0f}",
+                figure(max(one.sessions for one in some)), figure(whole.over), figure(max(one.values for one in some)),
+            )
+        )  # fmt: skip
+    if not lines:
+        return None
+    return Table(
+        "equal",
+        "At the size of another strategy: points more than it",
+        ("at the size of", "strategy, summary", "tail", *exams, "size %", "sessions", "over", "values of the largest exam"),
+        tuple(lines),
+        record.command_of("equal"),
+        f"{LITERAL}. Points of 100, mean over judged sessions, on boundaries where both made a projection. Free: the strategy spends all of the "
+        "size as it likes; forced: the rival's tail stands on both sides. A gain counts only where both show it. Size: of the rival's, all "
+        "boundaries together. Over: boundaries left out because it cannot be brought down to the size.",
+    )  # fmt: skip
+
+
+def equal_clients(record: Record) -> Table | None:
+    """The same in one exam, by client: where one file has hundreds of short sessions, they are most of a mean over all."""
+    rows = [row for row in record.rows.get("equal", []) if row.exam == CLIENTS_EXAM]
+    clients = names(row.format for row in rows)
+    if len(clients) < 2:
+        return None
+    least = least_of(record)
+    found = {
+        (one.rival, arm(one), one.tail, client): one
+        for client in clients
+        for one in comparisons([row for row in rows if row.format == client], least)
+        if one.difference is not None
+    }
+    kinds = names((one.rival, arm(one), one.tail) for one in comparisons(rows, least))
+    judged = tuple(
+        figure(max((found[(*kind, client)].sessions for kind in kinds if (*kind, client) in found), default=0))
+        for client in clients
+    )
+    lines = [
+        (
+            *kind,
+            *(_points(found[(*kind, client)].difference) if (*kind, client) in found else "" for client in clients),
+        )
+        for kind in kinds
+        if any((*kind, client) in found for client in clients)
+    ]
+    return Table(
+        "equal-clients",
+        f"The same by client, `{CLIENTS_EXAM}`",
+        ("at the size of", "strategy, summary", "tail", *clients),
+        (*lines, ("sessions judged", "", "", *judged)),
+        record.command_of("equal"),
+        f"{LITERAL}. Points of 100, mean over the judged sessions of each client.",
+    )
+
+
 def equal_tables(record: Record) -> list[Table]:
-    """Comparisons at equal size."""
+    """Comparisons at equal size, one table for each strategy and rival."""
     found = comparisons(record.rows.get("equal", []), least_of(record))
     tables = []
     for strategy, by, rival in names((one.strategy, one.summariser, one.rival) for one in found):

@@ -18,7 +18,7 @@ from .of_models import model_tables, open_book_table
 from .of_money import cache_tables, charged_table, own_money_tables, published_money_tables
 from .of_rules import chain_sources, chain_table, recall_table, run_tables
 from .of_sessions import audit_tables, composition_tables
-from .of_sizes import curve_table, equal_tables, survival_table
+from .of_sizes import curve_table, equal_clients, equal_overview, equal_tables, survival_table
 from .pictures import Picture, pictures
 from .record import Record
 from .tables import Table, figure, percent
@@ -71,8 +71,8 @@ def sections(record: Record, drawn: Sequence[Picture]) -> list[Section]:
             "Sizes differ: read every score with the tokens beside it.",
             drawn,
             ("fig1-", "fig3-", "fig4-"),
-            [table for table in run if table.key == "overview"],
-            [table for table in run if table.key != "overview"],
+            [table for table in run if table.key in ("overview", "clients")],
+            [table for table in run if table.key not in ("overview", "clients")],
         ),
         _section(
             "sizes",
@@ -80,8 +80,8 @@ def sections(record: Record, drawn: Sequence[Picture]) -> list[Section]:
             "Strategies set to several sizes, and against the measured size of another at each boundary.",
             drawn,
             ("curves",),
-            [*equal_tables(record), *_there(curve_table(record))],
-            [],
+            [*_there(equal_overview(record)), *_there(equal_clients(record)), *_there(curve_table(record))],
+            equal_tables(record),
         ),
         _section(
             "survival",
