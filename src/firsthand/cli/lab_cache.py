@@ -66,7 +66,7 @@ def _keep(found: Sequence[Measured], path: Path, strategies: str | None, model_f
     import msgspec
 
     from ..lab.cache.stored import CacheLine, keep_measurements
-    from .lab_run import default_cache
+    from .lab_setup import default_cache
 
     command = ["firsthand", "lab", "cache"]
     command += ["--strategies", strategies] if strategies else []

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from ..lab.model.ledger import Ledger
 
 __all__ = [
+    "JOBS",
     "BudgetOption",
     "ExtraOption",
+    "JobsOption",
     "LedgerOption",
     "ModelOption",
     "PriceOption",
@@ -69,6 +71,16 @@ RetryOption: TypeAlias = Annotated[
 ExtraOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--extra", metavar="JSON", help="More fields of every request, such as a switch for reasoning."),
+]
+JOBS = 4
+JobsOption: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        min=1,
+        max=64,
+        help="Calls at a time; the results are the same with any number. 1: one after the other.",
+    ),
 ]
 TimeoutOption: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds for one answer.")]
 

@@ -9,9 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConfigError
+from .lab_asking import (
+    AtOption,
+    ExamTailOption,
+    MaxOutputOption,
+    ReplicatesOption,
+    ShapeOption,
+    SummariserOption,
+    TargetOption,
+    TemperatureOption,
+    ValuesOption,
+    WindowOption,
+    plan_of,
+    sessions_of,
+    tell_missing,
+)
 from .lab_endpoint import (
+    JOBS,
     BudgetOption,
     ExtraOption,
+    JobsOption,
     LedgerOption,
     ModelOption,
     PriceOption,
@@ -21,8 +38,6 @@ from .lab_endpoint import (
     TimeoutOption,
     endpoint_of,
     ledger_of,
-    listed,
-    percents,
     shown_progress,
     tell_money,
 )
@@ -33,7 +48,7 @@ if TYPE_CHECKING:
     from ..lab.model.reading import Place, Plan, Reading
     from ..transcript import Transcript
 
-__all__ = ["plan_of", "register", "sessions_of"]
+__all__ = ["ask", "register"]
 
 
 def register(lab_app: typer.Typer) -> None:
@@ -58,29 +73,24 @@ def ask(
         str, typer.Option(help="Names, separated by commas.")
     ] = "coverage,futureos-deterministic,codex-local,pi,opencode-v1",
     exams: Annotated[str, typer.Option(help="recognition, cloze, published; several with commas.")] = "recognition",
-    at: Annotated[str, typer.Option(help="Boundaries, in percent of the tokens.")] = "100",
-    values: Annotated[int, typer.Option(min=1, help="Values asked at each boundary and exam; as many decoys.")] = 24,
-    replicates: Annotated[int, typer.Option(min=1, help="Times that each question is put.")] = 3,
+    at: AtOption = "100",
+    values: ValuesOption = 24,
+    replicates: ReplicatesOption = 3,
     way: Annotated[
         str, typer.Option(help="session: in the session's own shape; published: as the published experiment asked.")
     ] = "session",
-    shape: Annotated[
-        Path | None, typer.Option(help="System prompt and tools that `firsthand lab capture` took from a client.")
-    ] = None,
-    summariser: Annotated[
-        str, typer.Option(help="Who writes summaries: none, extractive (rules), or model: the reader itself.")
-    ] = "extractive",
-    target: Annotated[int | None, typer.Option(min=1, help="Size of the projections, in tokens.")] = None,
-    window: Annotated[int, typer.Option(min=1, help="Context window of the strategies' budgets.")] = 200_000,
-    exam_tail: Annotated[
-        int, typer.Option(min=0, help="Tokens of the newest entries whose values are not asked; 0 for short sessions.")
-    ] = 8_000,
-    max_output: Annotated[int, typer.Option(min=16, help="Output cap of each answer.")] = 2_048,
-    temperature: Annotated[str, typer.Option(help="A number, or `none` for endpoints that take none.")] = "0",
+    shape: ShapeOption = None,
+    summariser: SummariserOption = "extractive",
+    target: TargetOption = None,
+    window: WindowOption = 200_000,
+    exam_tail: ExamTailOption = 8_000,
+    max_output: MaxOutputOption = 2_048,
+    temperature: TemperatureOption = "0",
     price: PriceOption = None,
     prices: PricesOption = None,
     ledger: LedgerOption = None,
     retry_unresolved: RetryOption = False,
+    jobs: JobsOption = JOBS,
     extra: ExtraOption = None,
     timeout: TimeoutOption = 600.0,
     dry_run: Annotated[
@@ -93,6 +103,7 @@ def ask(
 
     Every call is reserved in a ledger before it is sent; a run that is repeated pays for no call twice.
     """
+    from ..lab.model.jobs import Jobs
     from ..lab.model.reading import places, read
     from ..lab.model.results import as_csv, rows_of
 
@@ -123,8 +134,9 @@ def ask(
         _estimate(list(places(sessions, _unsummarised(plan))), plan, endpoint)
         return
     with ledger_of(ledger, endpoint, most, retry_unresolved) as paid:
-        found = list(places(sessions, plan, endpoint=endpoint, ledger=paid))
-        result = read(found, plan, endpoint, paid, progress=shown_progress("questions answered"))
+        calls = Jobs(endpoint, paid, jobs)
+        found = list(places(sessions, plan, calls))
+        result = read(found, plan, calls, progress=shown_progress("questions answered"))
         tell_money(paid, endpoint)
     shown = "examiner" if way == "published" else ("captured" if shape else "session")
     rows = rows_of(result.answers, f"model:{model}", way, shown)
@@ -142,57 +154,6 @@ def ask(
         raise typer.Exit(1)
 
 
-def plan_of(
-    strategies: str,
-    exams: str,
-    at: str,
-    values: int,
-    replicates: int,
-    way: str,
-    shape: Path | None,
-    summariser: str,
-    target: int | None,
-    window: int,
-    exam_tail: int,
-    max_output: int,
-    temperature: str,
-) -> Plan:
-    """What a user asked for.
-
-    Raises:
-        ConfigError: an option that cannot work.
-        UnknownNameError: no strategy of that name.
-    """
-    from ..lab.arms import Arm
-    from ..lab.model.batches import MODEL_EXAMS
-    from ..lab.model.reading import Plan
-    from ..lab.model.shape import read_shape
-    from ..strategies import strategy_class
-
-    if way not in ("session", "published"):
-        raise ConfigError(f"the way is session or published, not {way!r}")
-    if summariser not in ("none", "extractive", "model"):
-        raise ConfigError(f"the summariser is none, extractive or model, not {summariser!r}")
-    if unknown := set(listed(exams)) - set(MODEL_EXAMS):
-        raise ConfigError(f"a model is not asked {', '.join(sorted(unknown))}; choose of: {', '.join(MODEL_EXAMS)}")
-    names = listed(strategies)
-    for name in names:
-        strategy_class(name)
-    return Plan(
-        arms=tuple(Arm(name, target, summariser) for name in names),
-        exams=tuple(exam for exam in MODEL_EXAMS if exam in listed(exams)),
-        shares=percents(at),
-        values=values,
-        replicates=replicates,
-        way="published" if way == "published" else "session",
-        shape=None if shape is None else read_shape(shape),
-        exam_tail=exam_tail,
-        window=window,
-        max_output=max_output,
-        temperature=_number(temperature),
-    )
-
-
 def _published(plan: Plan) -> Plan:
     """The plan with the published experiment's window, ceiling and boundaries."""
     from dataclasses import replace
@@ -206,18 +167,6 @@ def _chains() -> list[Transcript]:
     return [chain(name) for name in CHAINS]
 
 
-def _number(text: str) -> float | None:
-    if text == "none":
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 2:
-        raise ConfigError(f"a temperature is a number from 0 to 2, or `none`, not {text!r}")
-    return number
-
-
 def _unsummarised(plan: Plan) -> Plan:
     """The plan with the stand-in in the model's place, to see sizes without paying."""
     from dataclasses import replace
@@ -226,23 +175,6 @@ def _unsummarised(plan: Plan) -> Plan:
         plan,
         arms=tuple(replace(arm, summariser="extractive") if arm.summariser == "model" else arm for arm in plan.arms),
     )
-
-
-def sessions_of(files: Sequence[Path]) -> list[Transcript]:
-    """The sessions of the files that hold anything, each once: their ids tell the ledger's calls apart.
-
-    Raises:
-        FormatError: a file is not there, or none can be read.
-    """
-    from .lab import read_sources
-
-    found: dict[str, Transcript] = {}
-    for source in read_sources(files):
-        if source.transcript.id in found:
-            stderr(f"left out: {source.path} holds the session {source.transcript.id} once more")
-        elif source.transcript.entries:
-            found[source.transcript.id] = source.transcript
-    return list(found.values())
 
 
 def _estimate(found: Sequence[Place], plan: Plan, endpoint: Endpoint) -> None:
@@ -348,12 +280,7 @@ def _print(result: Reading, plan: Plan, found: Sequence[Place], model: str) -> N
 
 
 def _tell_missing(result: Reading) -> None:
-    if result.stopped:
-        stderr(f"stopped: {result.stopped}")
-    for line in result.unresolved[:10]:
-        stderr(f"no reply: {line}")
-    if len(result.unresolved) > 10:
-        stderr(f"no reply: {len(result.unresolved) - 10:,} more calls")
+    tell_missing(result.stopped, result.unresolved)
     if result.asked < result.planned:
         stderr(
             f"{result.asked:,} of {result.planned:,} questions have a reply; {result.unpaired:,} replies are not scored, since another arm "

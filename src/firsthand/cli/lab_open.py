@@ -8,9 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import ConfigError
+from .lab_asking import (
+    AtOption,
+    ExamTailOption,
+    MaxOutputOption,
+    ReplicatesOption,
+    ShapeOption,
+    SummariserOption,
+    TargetOption,
+    TemperatureOption,
+    ValuesOption,
+    WindowOption,
+    plan_of,
+    sessions_of,
+    tell_missing,
+)
 from .lab_endpoint import (
+    JOBS,
     BudgetOption,
     ExtraOption,
+    JobsOption,
     LedgerOption,
     ModelOption,
     PriceOption,
@@ -24,7 +41,7 @@ from .lab_endpoint import (
     shown_progress,
     tell_money,
 )
-from .output import stderr, stdout_json, table
+from .output import stdout_json, table
 
 if TYPE_CHECKING:
     from ..lab.model.open_book import OpenReading, Round
@@ -47,26 +64,21 @@ def openbook(
     rounds: Annotated[str | None, typer.Option(help="closed, closed-v2, tools, recall, forced; default all.")] = None,
     strategy: Annotated[str, typer.Option(help="Whose projection is read.")] = "futureos-deterministic",
     exam: Annotated[str, typer.Option(help="recognition or cloze.")] = "recognition",
-    at: Annotated[str, typer.Option(help="Boundaries, in percent of the tokens.")] = "100",
-    values: Annotated[int, typer.Option(min=1, help="Values asked at each boundary; as many decoys.")] = 24,
-    replicates: Annotated[int, typer.Option(min=1, help="Times that each question is put.")] = 3,
-    shape: Annotated[
-        Path | None, typer.Option(help="System prompt and tools that `firsthand lab capture` took from a client.")
-    ] = None,
-    summariser: Annotated[
-        str, typer.Option(help="none, extractive (rules), or model: the reader itself.")
-    ] = "extractive",
-    target: Annotated[int | None, typer.Option(min=1, help="Size of the projections, in tokens.")] = None,
-    window: Annotated[int, typer.Option(min=1, help="Context window of the strategy's budget.")] = 200_000,
-    exam_tail: Annotated[
-        int, typer.Option(min=0, help="Tokens of the newest entries whose values are not asked; 0 for short sessions.")
-    ] = 8_000,
-    max_output: Annotated[int, typer.Option(min=16, help="Output cap of each answer.")] = 2_048,
-    temperature: Annotated[str, typer.Option(help="A number, or `none` for endpoints that take none.")] = "0",
+    at: AtOption = "100",
+    values: ValuesOption = 24,
+    replicates: ReplicatesOption = 3,
+    shape: ShapeOption = None,
+    summariser: SummariserOption = "extractive",
+    target: TargetOption = None,
+    window: WindowOption = 200_000,
+    exam_tail: ExamTailOption = 8_000,
+    max_output: MaxOutputOption = 2_048,
+    temperature: TemperatureOption = "0",
     price: PriceOption = None,
     prices: PricesOption = None,
     ledger: LedgerOption = None,
     retry_unresolved: RetryOption = False,
+    jobs: JobsOption = JOBS,
     extra: ExtraOption = None,
     timeout: TimeoutOption = 600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Every answer as one JSON list on stdout.")] = False,
@@ -75,9 +87,9 @@ def openbook(
 
     The session's own tools stay in the request; only the two history tools can be used. At most 24 calls and 262,144 bytes for a question.
     """
+    from ..lab.model.jobs import Jobs
     from ..lab.model.open_book import open_book
     from ..lab.model.reading import places
-    from .lab_model import plan_of, sessions_of
 
     if exam not in ("recognition", "cloze"):
         raise ConfigError(f"open book asks recognition or cloze, not {exam!r}")
@@ -100,8 +112,9 @@ def openbook(
     endpoint, most = endpoint_of(reader, model, budget, price, prices, extra, timeout)
     sessions = sessions_of(files)
     with ledger_of(ledger, endpoint, most, retry_unresolved) as paid:
-        found = list(places(sessions, plan, endpoint=endpoint, ledger=paid))
-        result = open_book(found, plan, chosen, endpoint, paid, progress=shown_progress("questions answered"))
+        calls = Jobs(endpoint, paid, jobs)
+        found = list(places(sessions, plan, calls))
+        result = open_book(found, plan, chosen, calls, progress=shown_progress("questions answered"))
         tell_money(paid, endpoint)
     if as_json:
         stdout_json(_json(result))
@@ -109,10 +122,7 @@ def openbook(
         _print(result, chosen, model, strategy)
         for told in dict.fromkeys(place.shape.told for place in found):
             typer.echo(f"Asked with {told}, and the two history tools where the round has them.")
-    if result.stopped:
-        stderr(f"stopped: {result.stopped}")
-    for line in result.unresolved[:10]:
-        stderr(f"no reply: {line}")
+    tell_missing(result.stopped, result.unresolved)
     if result.stopped or result.unresolved:
         raise typer.Exit(1)
 
@@ -133,8 +143,9 @@ def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str) 
 
     rows: list[tuple[Any, ...]] = []
     for one in rounds:
-        answers = [answer for answer in result.answers if answer.round == one.name]
-        if not answers:
+        answers = result.of_round(one.name)
+        ignored = result.ignored(one.name)
+        if not answers and not ignored:
             continue
         fates = result.fates(one.name)
         values = sum(fates.values())
@@ -147,12 +158,13 @@ def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str) 
                 *(fates[name] for name in FATES),
                 f"{sum(answer.false_positives for answer in answers)}/{sum(len(answer.batch.decoys) for answer in answers)}",
                 f"{sum(bool(answer.why) for answer in answers)}/{len(answers)}",
+                f"{ignored}/{len(answers) + ignored}" if one.forced else "",
                 f"{len(calls)} ({sum(call.status in ('denied', 'error') for call in calls)})",
             )
         )
     if rows:
         table(
-            ("round", "reported", *FATES, "decoys", "invalid", "calls (refused)"),
+            ("round", "reported", *FATES, "decoys", "invalid", "ignored", "calls (refused)"),
             rows,
             title=f"Values over all replicates, projection of {strategy} (reader: model:{model})",
         )
@@ -161,7 +173,8 @@ def _print(result: OpenReading, rounds: list[Round], model: str, strategy: str) 
     typer.echo(
         "Reported: shown by the projection, retrieved by a tool or by recall, or guessed (neither showed it). Not reported: unreported though "
         "shown; searched for, or brought up by recall, and yet not reported; never searched for. Decoys: wrongly reported ones. Invalid: "
-        "replies that were no answer."
+        "replies that were no answer. Ignored: the endpoint was told to force a first call and sent a reply without one; such a reply counts in no "
+        "other column of its round."
     )
 
 
@@ -183,6 +196,7 @@ def _json(result: OpenReading) -> list[dict[str, Any]]:
             "false_positives": one.false_positives,
             "invalid": one.why,
             "recall_tokens": one.recalled,
+            "ignored_forced_call": one.ignored,
             "steps": one.steps,
             "charged": one.charged,
             "calls": [{"tool": call.tool, "status": call.status, "bytes": call.size} for call in one.calls],

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from ..errors import ConfigError, FirsthandError, FormatError
-from .lab_endpoint import LedgerOption, PriceOption, PricesOption
+from ..errors import ConfigError
+from .lab_endpoint import JOBS, LedgerOption, PriceOption, PricesOption, listed, shown_progress
+from .lab_setup import default_cache, origins_of, setup_of, targets_of
 from .output import stderr, stdout_json, table, write_bytes
 
 if TYPE_CHECKING:
     from ..lab.loaded import Origin
     from ..lab.results import Row
-    from ..lab.run_setup import Rival, Setup
+    from ..lab.run_setup import Setup
 
-__all__ = ["default_cache", "origins_of", "register", "setup_of", "shown_progress", "targets_of"]
-
-COUNTERS = ("model", "estimate", "exact")
+__all__ = ["register"]
 
 
 def register(lab_app: typer.Typer) -> None:
@@ -95,6 +91,9 @@ def run(
     price: PriceOption = None,
     prices: PricesOption = None,
     ledger: LedgerOption = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=64, help=f"With --reader: calls at a time; default {JOBS}.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default one per core.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the rows here.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the curves here (.png, .svg, .pdf).")] = None,
@@ -129,12 +128,13 @@ def run(
             price,
             prices,
             ledger,
+            jobs,
             csv_file,
             as_json,
         )
         return
-    if (budget, price, prices, ledger) != (None, None, None, None):
-        raise ConfigError("--budget, --price, --prices and --ledger go with --reader")
+    if (budget, price, prices, ledger, jobs) != (None, None, None, None, None):
+        raise ConfigError("--budget, --price, --prices, --ledger and --jobs go with --reader")
     setup = setup_of(
         synthetic, strategies, at, mode, window, target, counter, summariser, model, exams, recall, carry, seeds
     )
@@ -143,7 +143,7 @@ def run(
         _replayed(origins, setup, _windows(survival), csv_file, as_json)
         return
     store = Cache(None if no_cache else cache or default_cache())
-    rows = measured(origins, setup, store, workers=workers, progress=shown_progress())
+    rows = measured(origins, setup, store, workers=workers, progress=shown_progress("boundaries"))
     if csv_file is not None:
         write_bytes(csv_file, [as_csv(rows).encode("utf-8", "replace")])
         stderr(f"wrote {len(rows):,} rows: {csv_file}")
@@ -176,6 +176,7 @@ def _read(
     price: str | None,
     prices: Path | None,
     ledger: Path | None,
+    jobs: int | None,
     csv_file: Path | None,
     as_json: bool,
 ) -> None:
@@ -189,7 +190,7 @@ def _read(
     sizes, rivals = targets_of(target)
     if rivals or len(sizes) > 1 or mode != "forced":
         raise ConfigError("a model reads at one size, forced; for other runs leave out --reader")
-    by = _listed(summariser) or ["extractive"]
+    by = listed(summariser) or ["extractive"]
     if len(by) > 1:
         raise ConfigError("a model reads with one summariser at a time; name none or extractive, or the reader itself")
     ask(
@@ -207,75 +208,14 @@ def _read(
         price=price,
         prices=prices,
         ledger=ledger,
+        jobs=jobs or JOBS,
         csv_file=csv_file,
         as_json=as_json,
     )
 
 
-def setup_of(
-    synthetic: bool,
-    strategies: str | None,
-    at: str,
-    mode: str,
-    window: int | None,
-    target: str | None,
-    counter: str | None,
-    summariser: str | None,
-    model: str | None,
-    exams: str | None,
-    recall: int | None,
-    carry: bool | None,
-    seeds: int,
-) -> Setup:
-    """How a user wants sessions measured.
-
-    Raises:
-        ConfigError: an option that cannot work.
-        UnknownNameError: no strategy of that name.
-    """
-    from ..lab.questions import EXAMS
-    from ..lab.run_setup import Setup
-    from ..lab.runner import default_strategies
-    from ..lab.summarisers import summariser as summariser_of
-    from ..strategies import strategy_class
-    from ..tokens import EstimateCounter
-
-    if mode not in ("forced", "deployed"):
-        raise ConfigError(f"the mode is forced or deployed, not {mode!r}")
-    names = tuple(_listed(strategies)) or default_strategies()
-    for name in names:
-        strategy_class(name)
-    asked = tuple(_listed(exams)) or EXAMS
-    if unknown := set(asked) - set(EXAMS):
-        raise ConfigError(f"there is no exam {', '.join(sorted(unknown))}; choose of: {', '.join(EXAMS)}")
-    sizes, rivals = targets_of(target)
-    if counter not in (None, *COUNTERS):
-        raise ConfigError(f"the counter of the budgets is {', '.join(COUNTERS)}, not {counter!r}")
-    by = tuple(_listed(summariser)) or ("none", "extractive")
-    for name in by:
-        summariser_of(name, EstimateCounter(), model=model or "")
-    setup = Setup(
-        strategies=names,
-        shares=tuple(_percent(part) for part in _listed(at)),
-        mode="deployed" if mode == "deployed" else "forced",
-        window=window or (1_000_000 if synthetic else 200_000),
-        targets=sizes or (None,),
-        rivals=rivals,
-        summarisers=by,
-        model=model or "",
-        exams=asked,
-        seeds=seeds,
-        recall=recall,
-        carry=synthetic if carry is None else carry,
-    )
-    if synthetic:
-        # The published experiment: ceiling declared, characters by the quarter-token rule, no system prompt.
-        setup = replace(setup, output_ceiling=384_000, profile="futureos-e2", counter="estimate")
-    return setup if counter is None else replace(setup, counter=counter, sized_counter=counter)
-
-
 def _windows(text: str) -> list[int]:
-    parts = _listed(text)
+    parts = listed(text)
     if not parts or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise ConfigError(f"windows are numbers of tokens, such as 32000,128000,200000, not {text!r}")
     return list(map(int, parts))
@@ -288,7 +228,7 @@ def _replayed(
     from ..lab.results import as_csv
     from ..lab.runner import replay
 
-    show = shown_progress()
+    show = shown_progress("boundaries")
     rows: list[Row] = []
     for number, origin in enumerate(origins, start=1):
         rows += replay(origin, setup, windows)
@@ -316,89 +256,3 @@ def _replayed(
     typer.echo(
         "`at once`: whether the plan equals the one computed at once from the originals; empty where that needs a summary."
     )
-
-
-def _listed(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
-
-
-def _percent(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise ConfigError(f"a boundary is a whole percentage from 1 to 100, not {text!r}")
-    return int(text)
-
-
-def targets_of(text: str | None) -> tuple[tuple[int, ...], tuple[Rival, ...]]:
-    """Sizes, or rivals: strategies at their own size or at a given one."""
-    from ..lab.run_setup import Rival
-    from ..strategies import strategy_by_name
-
-    parts = _listed(text)
-    if all(part.isdecimal() and int(part) > 0 for part in parts):
-        return tuple(map(int, parts)), ()
-    rivals: list[Rival] = []
-    for part in parts:
-        name, colon, size = part.partition(":")
-        if part.isdecimal() or (colon and not (size.isdecimal() and int(size) > 0)):
-            raise ConfigError(
-                f"a target is sizes in tokens, or strategies as STRATEGY or STRATEGY:TOKENS, not {text!r}"
-            )
-        if strategy_by_name(name).at_size(8_000) is None and size:
-            raise ConfigError(f"strategy {name!r} cannot be set to a size; name it without one")
-        rivals.append(Rival(name, int(size) if size else None))
-    return (), tuple(rivals)
-
-
-def origins_of(files: Sequence[Path]) -> list[Origin]:
-    """The sessions of the files; what cannot be read is said and left out.
-
-    Raises:
-        FormatError: no file holds a session.
-    """
-    from ..formats import read_sessions
-    from ..lab.loaded import Origin
-    from ..samples import CHAINS
-
-    if not files:
-        return [Origin(None, 0, name) for name in CHAINS]
-    found: list[Origin] = []
-    for path in _expanded(files):
-        try:
-            sessions = read_sessions(path)
-        except FirsthandError as error:
-            stderr(f"left out: {error}")
-            continue
-        found += [Origin(str(path), number) for number, session in enumerate(sessions) if session.entries]
-    if not found:
-        raise FormatError(f"none of the {len(files)} files holds a session")
-    return found
-
-
-def _expanded(files: Sequence[Path]) -> Sequence[Path]:
-    from ..lab.inputs import expanded
-
-    return expanded(files)
-
-
-def default_cache() -> Path:
-    """Where finished measurements are kept unless a user says otherwise."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "firsthand" / "lab-run.jsonl"
-
-
-def shown_progress() -> Callable[[int, int], None]:
-    """Says how far a run is, about twenty times in all; in place where stderr is a terminal."""
-    last = -1
-
-    def show(done: int, total: int) -> None:
-        nonlocal last
-        step = done * 20 // max(1, total)
-        if step != last or done == total:
-            last = step
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\r{done:,} of {total:,} boundaries" + ("\n" if done == total else ""))
-                sys.stderr.flush()
-            else:
-                stderr(f"{done:,} of {total:,} boundaries")
-
-    return show

@@ -28,7 +28,7 @@ def verify(
     from ..lab.model.shape import read_shape
     from ..lab.model.verify import verify as verified
     from ..strategies import strategy_class
-    from .lab_model import sessions_of
+    from .lab_asking import sessions_of
 
     strategy_class(strategy)
     taken = None if shape is None else read_shape(shape)

@@ -264,7 +264,7 @@ from firsthand.lab.money.prices import picos, price_given
 folder, url, moment, calls = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 endpoint = Endpoint(url + "/v1", "m", price_given("m", "1,4", "CNY"))
 with Ledger(folder / "ledger.db", currency="CNY", budget=picos("1")) as paid:
-    send = endpoint._send
+    send = endpoint.send
     def killed(request):
         if moment == "reserved":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -272,7 +272,7 @@ with Ledger(folder / "ledger.db", currency="CNY", budget=picos("1")) as paid:
         if moment == "answered":
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
-    object.__setattr__(endpoint, "_send", killed)
+    object.__setattr__(endpoint, "send", killed)
     for number in range(calls):
         try:
             endpoint.ask(paid, f"call {number}", {"messages": [{"role": "user", "content": "hello"}], "max_completion_tokens": 10})

@@ -14,6 +14,7 @@ from firsthand.formats.wire import wire_by_name
 from firsthand.lab.arms import Arm
 from firsthand.lab.cache.session import SYSTEM, TOOLS, entries
 from firsthand.lab.model.endpoint import Endpoint, reply_usage
+from firsthand.lab.model.jobs import Jobs
 from firsthand.lab.model.ledger import Ledger
 from firsthand.lab.model.open_book import ROUNDS, open_book
 from firsthand.lab.model.reading import Plan, places, read
@@ -36,11 +37,11 @@ def test_closed_and_open_book_with_a_real_model(tmp_path: Path) -> None:
         encode({"messages": [{"role": "system", "content": SYSTEM}, *messages], "tools": TOOLS})
     )
     found = list(places(read_sessions(tmp_path / "s.json"), PLAN))
-    rounds = [one for one in ROUNDS if one.name in ("tools", "recall")]
+    rounds = [one for one in ROUNDS if one.name in ("tools", "recall", "forced")]
     with LocalModel(path) as model, Ledger(tmp_path / "l.db", currency="USD", budget=0) as paid:
         endpoint = Endpoint(model.url + "/v1", "SmolLM2-135M", price_given("SmolLM2-135M", "0,0", "USD"))
-        closed = read(found, PLAN, endpoint, paid)
-        opened = open_book(found, PLAN, rounds, endpoint, paid)
+        closed = read(found, PLAN, Jobs(endpoint, paid))
+        opened = open_book(found, PLAN, rounds, Jobs(endpoint, paid))
         for call in paid.calls():
             usage = reply_usage(call.reply)
             assert usage is not None
@@ -48,6 +49,10 @@ def test_closed_and_open_book_with_a_real_model(tmp_path: Path) -> None:
             assert call.charged == 0
     assert (closed.asked, closed.planned, closed.unresolved) == (1, 1, [])
     assert sum(row.of for row in rows_of(closed.answers, "model:SmolLM2-135M", "session", "session")) == 3
-    assert [one.round for one in opened.answers] == ["tools", "recall"]
-    assert all(sum(opened.fates(one.name).values()) == 3 for one in rounds)
+    assert [one.round for one in opened.answers] == ["tools", "recall", "forced"]
+    assert all(sum(opened.fates(name).values()) == 3 for name in ("tools", "recall"))
     assert opened.answers[1].recalled > 0
+    # Whether a server forces the call is its own matter; a round that it did not force counts nowhere.
+    forced = opened.answers[2]
+    assert forced.ignored is (not forced.calls)
+    assert sum(opened.fates("forced").values()) == (0 if forced.ignored else 3)

@@ -16,6 +16,7 @@ from firsthand.formats import read_sessions
 from firsthand.lab.arms import Arm
 from firsthand.lab.exams.cloze import question
 from firsthand.lab.model.endpoint import Endpoint
+from firsthand.lab.model.jobs import Jobs
 from firsthand.lab.model.ledger import Ledger
 from firsthand.lab.model.reading import Plan, Reading, places, read
 from firsthand.lab.model.results import ModelRow, as_csv, model_scores, rows_of
@@ -37,9 +38,8 @@ def asked(
         FakeServer(model) as server,
         Ledger(ledger or file.parent / "ledger.db", currency="CNY", budget=picos(budget)) as paid,
     ):
-        endpoint = Endpoint(server.url + "/v1", "m", PRICE)
-        found = list(places(sessions, wanted, endpoint=endpoint, ledger=paid))
-        return read(found, wanted, endpoint, paid), server
+        jobs = Jobs(Endpoint(server.url + "/v1", "m", PRICE), paid)
+        return read(list(places(sessions, wanted, jobs)), wanted, jobs), server
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +122,8 @@ def test_a_gap_is_filled_exactly_or_not_at_all(tmp_path: Path) -> None:
     own = homes(transcripts[0].view().entries)
     truth.update({question(value) or "": value.text for value in own.values()})
     with FakeServer(fills) as server, Ledger(tmp_path / "l.db", currency="CNY", budget=picos("5")) as paid:
-        endpoint = Endpoint(server.url + "/v1", "m", PRICE)
-        reading = read(list(places(transcripts, plan)), plan, endpoint, paid)
+        jobs = Jobs(Endpoint(server.url + "/v1", "m", PRICE), paid)
+        reading = read(list(places(transcripts, plan)), plan, jobs)
     first, second = ([got for got in reading.answers if got.session == transcript.id] for transcript in transcripts)
     # It knows the first session by heart and fills gaps of no other one: what is wrong in the second is a decoy from the first.
     assert first
@@ -203,8 +203,8 @@ def test_the_published_exam_on_a_published_chain(tmp_path: Path) -> None:
         profile="futureos-e2", replicates=1,
     )  # fmt: skip
     with FakeServer(sees) as server, Ledger(tmp_path / "l.db", currency="CNY", budget=picos("5")) as paid:
-        endpoint = Endpoint(server.url + "/v1", "m", PRICE)
-        reading = read(list(places([chain("pipeline")], plan)), plan, endpoint, paid)
+        jobs = Jobs(Endpoint(server.url + "/v1", "m", PRICE), paid)
+        reading = read(list(places([chain("pipeline")], plan)), plan, jobs)
     (score,) = model_scores(reading.answers)
     assert [got.boundary for got in reading.answers] == ["28 records", "112 records", "224 records"]
     assert (score.values, score.decoys, score.false_positives) == (17, 24, 0)

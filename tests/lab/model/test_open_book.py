@@ -15,7 +15,8 @@ from firsthand.formats import read_sessions
 from firsthand.lab.arms import Arm
 from firsthand.lab.model.batches import Asked
 from firsthand.lab.model.endpoint import Endpoint
-from firsthand.lab.model.history_tools import GET, MOST_BYTES, MOST_CALLS, SEARCH, History, Traced
+from firsthand.lab.model.history_tools import GET, MOST_BYTES, MOST_CALLS, SEARCH, History, Lookups, Traced
+from firsthand.lab.model.jobs import Jobs
 from firsthand.lab.model.ledger import Ledger
 from firsthand.lab.model.open_book import ROUNDS, OpenReading, fate, open_book
 from firsthand.lab.model.reading import Plan, places
@@ -61,13 +62,13 @@ def looks_up(got: Received) -> Answer:
 
 
 def asked(
-    file: Path, model: Callable[[Received], Answer], names: str = "", **changes: Any
+    file: Path, model: Callable[[Received], Answer], names: str = "", *, most: int = 1
 ) -> tuple[OpenReading, FakeServer]:
     rounds = [one for one in ROUNDS if not names or one.name in names.split(",")]
     with FakeServer(model) as server, Ledger(file.parent / "open.db", currency="CNY", budget=picos("20")) as paid:
-        endpoint = Endpoint(server.url + "/v1", "m", PRICE)
+        jobs = Jobs(Endpoint(server.url + "/v1", "m", PRICE), paid, most)
         found = list(places(read_sessions(file), PLAN))
-        return open_book(found, PLAN, rounds, endpoint, paid, **changes), server
+        return open_book(found, PLAN, rounds, jobs), server
 
 
 @pytest.fixture
@@ -109,6 +110,26 @@ def test_each_round_changes_one_thing(file: Path) -> None:
 
 def sees_or_first(got: Received) -> Answer:
     return answer([])
+
+
+def answers_at_once(got: Received) -> Answer:
+    """An endpoint that takes no notice of `tool_choice`: its model says what it sees and calls nothing."""
+    return answer([value for value in strings(got) if shows(shown_to(got), value)])
+
+
+def test_a_forced_call_that_an_endpoint_ignores_is_no_forced_round(file: Path) -> None:
+    reading, _ = asked(file, answers_at_once, "tools,forced")
+    tools, forced = reading.answers
+    assert (tools.ignored, forced.ignored) == (False, True)
+    assert [reading.ignored(name) for name in ("tools", "forced")] == [0, 1]
+    assert reading.of_round("forced") == []
+    assert not reading.fates("forced")
+    assert sum(reading.fates("tools").values()) == 12
+
+
+def test_a_forced_call_that_is_made_counts(file: Path) -> None:
+    reading, _ = asked(file, looks_up, "forced")
+    assert [(one.ignored, len(one.calls) > 0) for one in reading.answers] == [(False, True)]
 
 
 def test_a_run_again_replays_calls_and_pays_for_none(file: Path) -> None:
@@ -185,21 +206,21 @@ def test_what_became_of_a_value(claimed: bool, contained: bool, seen: str, query
 def test_the_history_is_searched_and_fetched_byte_for_byte() -> None:
     entries = session(user("Port 8123, bitte: größer als 汉字."), said("Noted."), result("c1", filler(9_000, "long")))
     with History(entries) as history:
-        hits = json.loads(history.execute(SEARCH, '{"query": "汉字"}').returned)["hits"]
+        lookups = Lookups(history)
+        hits = json.loads(lookups.execute(SEARCH, '{"query": "汉字"}').returned)["hits"]
         assert [hit["role"] for hit in hits] == ["user"]
-        page = json.loads(history.execute(GET, json.dumps({"entry": hits[0]["entry"]})).returned)
+        page = json.loads(lookups.execute(GET, json.dumps({"entry": hits[0]["entry"]})).returned)
         assert page["text"] == "Port 8123, bitte: größer als 汉字."
-        assert history.execute(SEARCH, '{"query": ""}').status == "error"
-        assert history.execute(GET, json.dumps({"entry": hits[0]["entry"], "offset": 10**6})).status == "error"
+        assert lookups.execute(SEARCH, '{"query": ""}').status == "error"
+        assert lookups.execute(GET, json.dumps({"entry": hits[0]["entry"], "offset": 10**6})).status == "error"
         text, offset = "", 0
         while offset is not None:
-            page = json.loads(history.execute(GET, json.dumps({"entry": entries[-1].id, "offset": offset})).returned)
+            page = json.loads(lookups.execute(GET, json.dumps({"entry": entries[-1].id, "offset": offset})).returned)
             text += page["text"]
             offset = page["next_offset"]
         assert text == filler(9_000, "long")
-        assert sum(call.size for call in history.traced) < MOST_BYTES
-        history.begin()
-        assert history.traced == []
+        assert sum(call.size for call in lookups.traced) < MOST_BYTES
+        assert history.text(entries[-1].id, 256) == filler(9_000, "long")
 
 
 def test_the_command(file: Path, tmp_path: Path) -> None:
@@ -227,3 +248,10 @@ def test_the_command(file: Path, tmp_path: Path) -> None:
     assert [row["round"] for row in rows] == ["closed", "forced"]
     assert rows[1]["fates"].get("retrieved", 0) > 0
     assert {call["tool"] for call in rows[1]["calls"]} == {SEARCH}
+    assert [row["ignored_forced_call"] for row in rows] == [False, False]
+    with FakeServer(answers_at_once) as server:
+        common[common.index("--reader") + 1] = server.url + "/v1"
+        common[common.index("--ledger") + 1] = str(tmp_path / "d.db")
+        done = CliRunner().invoke(app, [*common, "--rounds", "tools,forced"])
+    assert done.exit_code == 0, done.output
+    assert [line.split()[:2] for line in done.stdout.splitlines() if "1/1" in line] == [["forced", "0/0"]]

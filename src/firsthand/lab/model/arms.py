@@ -14,8 +14,8 @@ from ...summary.validation import accepted
 from ...tokens import Counter
 from ...transcript import View
 from ..arms import Arm, Projected, run_arm
-from .endpoint import Endpoint, reply_json
-from .ledger import Ledger
+from .endpoint import reply_json
+from .jobs import Ask
 from .shape import RequestShape
 
 __all__ = ["BY_MODEL", "projected", "strategy_of"]
@@ -49,8 +49,7 @@ def projected(
     budget: Budget,
     counter: Counter,
     *,
-    endpoint: Endpoint | None = None,
-    ledger: Ledger | None = None,
+    ask: Ask | None = None,
     shape: RequestShape | None = None,
     identity: str = "",
 ) -> Projected:
@@ -62,8 +61,7 @@ def projected(
         view: the entries before the boundary.
         budget: of the next request.
         counter: counts the summaries' caps.
-        endpoint: writes the summaries of a `model` arm.
-        ledger: pays for them.
+        ask: writes the summaries of a `model` arm, and pays for them.
         shape: the session's system prompt and tools, which summary requests of the session's own shape have.
         identity: of the arm, for the ledger.
 
@@ -71,7 +69,7 @@ def projected(
         BudgetSpentError: a summary does not fit the budget.
         UnresolvedCallError: a summary was asked for before, and there is no reply.
     """
-    if arm.summariser != BY_MODEL or endpoint is None or ledger is None:
+    if arm.summariser != BY_MODEL or ask is None:
         return run_arm(arm, strategy, view, budget, None, "forced", counter)
     request = CompactionRequest(trigger="manual", phase="standalone")
     summaries: dict[str, Summary] | None = None
@@ -80,7 +78,7 @@ def projected(
         if not isinstance(decision, NeedsSummary):
             break
         answers = {
-            wanted.id: _summary(wanted, view, counter, endpoint, ledger, shape, f"{identity}/summary {wanted.id}")
+            wanted.id: _summary(wanted, view, counter, ask, shape, f"{identity}/summary {wanted.id}")
             for wanted in decision.requests
         }
         summaries = {**(summaries or {}), **answers}
@@ -96,8 +94,7 @@ def _summary(
     wanted: SummaryRequest,
     view: View,
     counter: Counter,
-    endpoint: Endpoint,
-    ledger: Ledger,
+    ask: Ask,
     shape: RequestShape | None,
     identity: str,
 ) -> Summary:
@@ -113,7 +110,7 @@ def _summary(
         system=shape.system if shape else None,
         tools=shape.tools if shape else None,
     )
-    call = endpoint.ask(ledger, identity, body)
+    call = ask(identity, body)
     reply = reply_json(call.reply)
     if call.state != "answered" or reply is None:
         return Summary(failure=f"the summary call {call.reason or 'gave no JSON object'}")

@@ -62,13 +62,22 @@ class Endpoint:
             UnresolvedCallError: it was sent before and has no reply; nothing was sent.
             ConfigError: the body has no output cap.
         """
+        return ledger.call(identity, *self.priced(body), self.send)
+
+    def priced(self, body: Mapping[str, Any]) -> tuple[bytes, int]:
+        """The exact request, and the most that it can cost, in picos.
+
+        Raises:
+            ConfigError: the body has no output cap.
+        """
         cap = next((body[name] for name in _CAPS if isinstance(body.get(name), int)), None)
         if cap is None:
             raise ConfigError("a request without an output cap has no worst case; nothing was sent")
         request = encode({"model": self.model, **body, **(self.extra or {})})
-        return ledger.call(identity, request, self.price.worst(len(request) + _MARKS, cap), self._send)
+        return request, self.price.worst(len(request) + _MARKS, cap)
 
-    def _send(self, request: bytes) -> Settled:
+    def send(self, request: bytes) -> Settled:
+        """Sends a reserved request, once, and says what came back of it."""
         import httpx2
 
         headers = {"content-type": "application/json"}

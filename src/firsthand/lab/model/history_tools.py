@@ -18,7 +18,7 @@ from ...errors import FirsthandError
 from ...journal import Journal
 from ...transcript import Entry, Transcript
 
-__all__ = ["DEFINITIONS", "GET", "MOST_BYTES", "MOST_CALLS", "SEARCH", "History", "Traced"]
+__all__ = ["DEFINITIONS", "GET", "MOST_BYTES", "MOST_CALLS", "SEARCH", "History", "Lookups", "Traced"]
 
 MOST_CALLS = 24
 MOST_BYTES = 262_144
@@ -85,14 +85,13 @@ class Traced:
 
 @dataclass
 class History:
-    """The entries before a boundary in a journal of their own, while it is open as a context.
+    """The entries before a boundary in a journal of their own, while it is open as a context; several questions may use it at a time.
 
     Args:
         entries: the history, oldest first.
     """
 
     entries: Sequence[Entry]
-    traced: list[Traced] = field(default_factory=list)
     _journal: Journal | None = None
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -107,14 +106,72 @@ class History:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes and deletes the journal; a second call does nothing."""
         if self._journal is not None:
             self._journal.close()
         if self._folder is not None:
             self._folder.cleanup()
+        self._journal = self._folder = None
 
-    def begin(self) -> None:
-        """A new question: nothing spent, nothing traced."""
-        self.traced = []
+    def search(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What `history_search` answers.
+
+        Raises:
+            FirsthandError: the arguments cannot work.
+        """
+        assert self._journal is not None
+        # Limits of time would make the same question give different answers on a busy machine.
+        found = self._journal.find(str(given.get("query", "")), session=_SESSION, limit=_HITS, seconds=600.0)
+        hits = [
+            {"entry": hit.entry, "role": hit.role, "tool": hit.tool, "offset": hit.offset, "text": hit.snippet}
+            for hit in found.matches
+        ]
+        return {"hits": hits, "more": found.has_more}
+
+    def get(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What `history_get` answers.
+
+        Raises:
+            FirsthandError: the arguments cannot work.
+        """
+        assert self._journal is not None
+        offset = given.get("offset", 0)
+        page = self._journal.get(
+            str(given.get("entry", "")), offset=offset if isinstance(offset, int) else 0, limit=_PAGE
+        )
+        return {
+            "entry": page.entry,
+            "role": page.role,
+            "text": page.text,
+            "next_offset": page.next_offset,
+            "bytes": page.total,
+        }
+
+    def text(self, entry: str, limit: int) -> str:
+        """The whole text of an entry, fetched in pages of so many bytes; not traced.
+
+        Raises:
+            EntryNotFoundError: the history has no such entry.
+        """
+        assert self._journal is not None
+        parts: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            page = self._journal.get(entry, offset=offset, limit=limit)
+            parts.append(page.text)
+            offset = page.next_offset
+        return "".join(parts)
+
+
+@dataclass
+class Lookups:
+    """What one question looks up in a history, within what a question may spend."""
+
+    history: History
+    traced: list[Traced] = field(default_factory=list)
 
     @property
     def spent(self) -> bool:
@@ -143,7 +200,7 @@ class History:
         if not isinstance(given, dict):
             return Traced(tool, arguments, "error", "The arguments are no JSON object.")
         try:
-            found = self._search(given) if tool == SEARCH else self._get(given)
+            found = self.history.search(given) if tool == SEARCH else self.history.get(given)
         except FirsthandError as error:
             return Traced(tool, arguments, "error", str(error))
         text = compact_json(found)
@@ -156,42 +213,3 @@ class History:
                 "The answer would exceed what may be returned in all; answer now with what is known.",
             )
         return Traced(tool, arguments, "native", text)
-
-    def _search(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._journal is not None
-        # Limits of time would make the same question give different answers on a busy machine.
-        found = self._journal.find(str(given.get("query", "")), session=_SESSION, limit=_HITS, seconds=600.0)
-        hits = [
-            {"entry": hit.entry, "role": hit.role, "tool": hit.tool, "offset": hit.offset, "text": hit.snippet}
-            for hit in found.matches
-        ]
-        return {"hits": hits, "more": found.has_more}
-
-    def _get(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        assert self._journal is not None
-        offset = given.get("offset", 0)
-        page = self._journal.get(
-            str(given.get("entry", "")), offset=offset if isinstance(offset, int) else 0, limit=_PAGE
-        )
-        return {
-            "entry": page.entry,
-            "role": page.role,
-            "text": page.text,
-            "next_offset": page.next_offset,
-            "bytes": page.total,
-        }
-
-    def text(self, entry: str, limit: int) -> str:
-        """The whole text of an entry, fetched in pages of so many bytes; not traced.
-
-        Raises:
-            EntryNotFoundError: the history has no such entry.
-        """
-        assert self._journal is not None
-        parts: list[str] = []
-        offset: int | None = 0
-        while offset is not None:
-            page = self._journal.get(entry, offset=offset, limit=limit)
-            parts.append(page.text)
-            offset = page.next_offset
-        return "".join(parts)

@@ -30,6 +30,7 @@ __all__ = [
     "Call",
     "Ledger",
     "LedgerError",
+    "Reserved",
     "Settled",
     "Spent",
     "State",
@@ -154,6 +155,17 @@ class Settled(NamedTuple):
     failure: str | None = None
 
 
+class Reserved(NamedTuple):
+    """A call that is paid for in advance and not sent yet."""
+
+    number: int
+    key: str
+    identity: str
+    request: bytes
+    worst: int
+    """In picos."""
+
+
 def call_key(identity: str, request: bytes) -> str:
     """The key of a call: what it is for, and the exact bytes that are sent. Replicates differ in their identity."""
     return blake2b(identity.encode("utf-8", "surrogatepass") + b"\0" + request, digest_size=16).hexdigest()
@@ -226,33 +238,38 @@ class Ledger:
             UnresolvedCallError: it was sent before and has no reply; nothing was sent.
             LedgerError: the provider charged more than the worst case, which means that the price is wrong; the charge is kept.
         """
-        key = call_key(identity, request)
-        number = self._reserve(key, identity, request, worst)
-        if isinstance(number, Call):
-            return number
-        settled = send(request)
+        reserved = self.reserve(identity, request, worst)
+        return reserved if isinstance(reserved, Call) else self.settle(reserved, send(request))
+
+    def settle(self, call: Reserved, settled: Settled) -> Call:
+        """Keeps what came back of a reserved call.
+
+        Raises:
+            LedgerError: the provider charged more than the worst case, which means that the price is wrong; the charge is kept.
+        """
         state: State = "answered" if settled.failure is None else "failed"
         with self._writing() as connection:
             connection.execute(
                 "UPDATE call SET state = ?, charged = ?, status = ?, reply = ?, reason = ?, ended = ? WHERE number = ?",
-                (state, settled.charged, settled.status, settled.reply, settled.failure, time.time(), number),
+                (state, settled.charged, settled.status, settled.reply, settled.failure, time.time(), call.number),
             )
         made = Call(
-            number,
-            key,
-            identity,
+            call.number,
+            call.key,
+            call.identity,
             state,
-            worst,
+            call.worst,
             settled.charged,
-            request,
+            call.request,
             settled.status,
             settled.reply,
             settled.failure,
         )
-        if settled.charged is not None and settled.charged > worst:
+        if settled.charged is not None and settled.charged > call.worst:
             raise LedgerError(
-                f"the call {identity} cost {amount(settled.charged, self.currency)}, more than the {amount(worst, self.currency)} that "
-                "were reserved for it: the price in use is too low; stop, and give the right one with --price"
+                f"the call {call.identity} cost {amount(settled.charged, self.currency)}, more than the "
+                f"{amount(call.worst, self.currency)} that were reserved for it: the price in use is too low; stop, and give the right one "
+                "with --price"
             )
         return made
 
@@ -280,7 +297,16 @@ class Ledger:
         """All calls in the order in which they were reserved, requests and replies in full."""
         return [Call(*row) for row in self._connection().execute(f"SELECT {_COLUMNS} FROM call ORDER BY number")]
 
-    def _reserve(self, key: str, identity: str, request: bytes, worst: int) -> int | Call:
+    def reserve(self, identity: str, request: bytes, worst: int) -> Reserved | Call:
+        """The call from the file when it was answered before; else its reservation, on the disk when this returns.
+
+        Whoever gets a reservation sends the request once, and settles it.
+
+        Raises:
+            BudgetSpentError: the worst case does not fit what is left of the budget; nothing may be sent.
+            UnresolvedCallError: it was sent before and has no reply; nothing may be sent.
+        """
+        key = call_key(identity, request)
         with self._writing() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM call WHERE key = ? AND state <> 'abandoned'", (key,)
@@ -299,7 +325,7 @@ class Ledger:
                 "INSERT INTO call (key, identity, state, reserved, request, started) VALUES (?, ?, 'reserved', ?, ?, ?)",
                 (key, identity, worst, request, time.time()),
             )
-            return int(made.lastrowid or 0)
+            return Reserved(int(made.lastrowid or 0), key, identity, request, worst)
 
     def _prepare(self) -> None:
         try:

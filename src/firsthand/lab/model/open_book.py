@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from ...codec import decode
@@ -21,9 +23,10 @@ from ..arms import Arm, Projected
 from ..values import literal, shows
 from .batches import NO_TOOL, Asked, Batch
 from .bodies import question_body
-from .endpoint import Endpoint, reply_json
-from .history_tools import DEFINITIONS, History, Traced
-from .ledger import BudgetSpentError, Call, Ledger, UnresolvedCallError
+from .endpoint import reply_json
+from .history_tools import DEFINITIONS, History, Lookups, Traced
+from .jobs import Ask, Job, Jobs, Unanswered
+from .ledger import BudgetSpentError, Call, UnresolvedCallError
 from .parsing import Why
 from .reading import Place, Plan, contained_in, judge
 
@@ -91,6 +94,13 @@ class OpenAnswer:
     """Model calls."""
     charged: int | None
     """Of all of them, in picos; None where one has no known charge."""
+    ignored: bool = False
+    """The endpoint was told to make the model call a tool first, and its reply has no call: no answer of that round, and scored nowhere."""
+
+    @property
+    def question(self) -> tuple[str, str, str, Arm, int]:
+        """What all rounds must have answered before any of them is scored on it."""
+        return (self.session, self.boundary, self.batch.name, self.arm, self.replicate)
 
 
 @dataclass
@@ -102,93 +112,121 @@ class OpenReading:
     unresolved: list[str] = field(default_factory=list)
     stopped: str | None = None
 
-    def fates(self, round_name: str) -> Tally[Fate]:
+    def of_round(self, name: str) -> list[OpenAnswer]:
+        """What is scored of a round."""
+        return [one for one in self.answers if one.round == name and not one.ignored]
+
+    def ignored(self, name: str) -> int:
+        """How many first calls of a round the endpoint did not force."""
+        return sum(one.ignored for one in self.answers if one.round == name)
+
+    def fates(self, name: str) -> Tally[Fate]:
         """How many values ended how in a round, over all replicates."""
-        return Tally(fate for one in self.answers if one.round == round_name for fate in one.fates.values())
+        return Tally(fate for one in self.of_round(name) for fate in one.fates.values())
 
 
 def open_book(
     found: Sequence[Place],
     plan: Plan,
     rounds: Sequence[Round],
-    endpoint: Endpoint,
-    ledger: Ledger,
+    jobs: Jobs,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> OpenReading:
     """Puts each question in each round. A question that has no reply in one round is scored in none.
 
+    The rounds of a question come one after the other, since each step follows from the reply before it. Questions are put side by side: while
+    the budget lasts, the result is the same however many calls are made at a time. Where it runs out, the questions that are scored are the
+    first ones, complete; how many of them are, is then up to how the money was spent on those in progress.
+
     Args:
         found: the places with their questions and projections.
         plan: replicates, output cap and temperature; asked in the session's own shape throughout.
         rounds: which ones.
-        endpoint: the model.
-        ledger: pays for every step of every question.
+        jobs: make and pay for every step of every question.
         progress: called with the number of questions done and of all.
+
+    Raises:
+        ProviderError: the endpoint refuses the key or knows no such model, or nothing was answered for some calls on end.
     """
     each = sum(len(place.batches) * len(place.shown) for place in found)
     result = OpenReading(planned=plan.replicates * len(rounds) * each)
     every: list[OpenAnswer] = []
-    for place in found:
-        with History(place.session.view().entries[: place.boundary.position]) as history:
-            for one in _asked(place, plan, rounds, endpoint, ledger, history, result):
-                every.append(one)
-                progress(len(every), result.planned)
-        if result.stopped is not None:
-            break
-    complete = Tally((one.session, one.boundary, one.batch.name, one.arm, one.replicate) for one in every)
-    result.answers = [
-        one
-        for one in every
-        if complete[one.session, one.boundary, one.batch.name, one.arm, one.replicate] == len(rounds)
-    ]
+    unanswered = Unanswered(jobs.endpoint, result.unresolved)
+    with ExitStack() as histories:
+        opened: list[History] = []
+
+        def asked() -> Iterator[Job[_Asked]]:
+            for place in found:
+                history = History(place.session.view().entries[: place.boundary.position])
+                opened.append(histories.enter_context(history))
+                for replicate in range(1, plan.replicates + 1):
+                    for batch in place.batches:
+                        for arm, made in place.shown:
+                            question = _Question(place, plan, history, arm, made, batch, replicate)
+                            yield partial(question.in_rounds, rounds)
+
+        with closing(jobs.in_order(asked())) as outcomes:
+            try:
+                for history, answers in outcomes:
+                    while opened[0] is not history:
+                        # All questions before this one are done, so nobody needs the histories before its own.
+                        opened.pop(0).close()
+                    for answer in answers:
+                        if isinstance(answer, OpenAnswer):
+                            unanswered.answered()
+                            every.append(answer)
+                            progress(len(every), result.planned)
+                        else:
+                            unanswered.add(answer)
+            except BudgetSpentError as error:
+                result.stopped = str(error)
+    complete = Tally(one.question for one in every)
+    result.answers = [one for one in every if complete[one.question] == len(rounds)]
     return result
 
 
-def _asked(
-    place: Place,
-    plan: Plan,
-    rounds: Sequence[Round],
-    endpoint: Endpoint,
-    ledger: Ledger,
-    history: History,
-    result: OpenReading,
-) -> Iterator[OpenAnswer]:
-    for replicate in range(1, plan.replicates + 1):
-        for batch in place.batches:
-            for arm, made in place.shown:
-                for one in rounds:
-                    asking = _Asking(place, plan, one, endpoint, ledger, history)
-                    try:
-                        answer = asking.answer(arm, made, batch, replicate)
-                    except BudgetSpentError as error:
-                        result.stopped = str(error)
-                        return
-                    except UnresolvedCallError as error:
-                        result.unresolved.append(str(error))
-                        continue
-                    if isinstance(answer, str):
-                        result.unresolved.append(answer)
-                    else:
-                        yield answer
+_Asked: TypeAlias = tuple[History, list[OpenAnswer | Call | UnresolvedCallError]]
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One question about one projection."""
+
+    place: Place
+    plan: Plan
+    history: History
+    arm: Arm
+    made: Projected
+    batch: Batch
+    replicate: int
+
+    def in_rounds(self, rounds: Sequence[Round], ask: Ask) -> _Asked:
+        """What came of it in each round: an answer, a call that failed, or the error of one that is not sent again."""
+        answers: list[OpenAnswer | Call | UnresolvedCallError] = []
+        for one in rounds:
+            try:
+                answers.append(_Asking(self, one, ask, Lookups(self.history)).answer())
+            except UnresolvedCallError as error:
+                answers.append(error)
+        return self.history, answers
 
 
 @dataclass(frozen=True)
 class _Asking:
-    """One round at one place."""
+    """A question in one round."""
 
-    place: Place
-    plan: Plan
+    asked: _Question
     round: Round
-    endpoint: Endpoint
-    ledger: Ledger
-    history: History
+    ask: Ask
+    lookups: Lookups
 
-    def answer(self, arm: Arm, made: Projected, batch: Batch, replicate: int) -> OpenAnswer | str:
-        """The answer, or why there is none."""
-        entries = repair(made.entries).entries
+    def answer(self) -> OpenAnswer | Call:
+        """The answer, or the call that failed."""
+        asked, place, batch, arm = self.asked, self.asked.place, self.asked.batch, self.asked.arm
+        entries = repair(asked.made.entries).entries
         block = self._recalled(entries, batch) if self.round.recall else None
-        shape = self.place.shape
+        shape = place.shape
         if self.round.tools:
             shape = replace(shape, tools=(*shape.tools, *DEFINITIONS))
         body = question_body(
@@ -196,33 +234,35 @@ class _Asking:
             shape,
             entries,
             self._wording(batch),
-            max_output=self.plan.max_output,
-            temperature=self.plan.temperature,
+            max_output=asked.plan.max_output,
+            temperature=asked.plan.temperature,
             recall=block,
         )
         name = (
-            f"{self.place.session.id}/{self.place.boundary.label}/{batch.name}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}/"
-            f"round {self.round.name}/replicate {replicate}"
+            f"{place.session.id}/{place.boundary.label}/{batch.name}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}/"
+            f"round {self.round.name}/replicate {asked.replicate}"
         )
-        self.history.begin()
         charges: list[int | None] = []
+        ignored = False
         for step in range(_STEPS):
-            call = self.endpoint.ask(self.ledger, f"{name}/step {step}", self._step(body, step))
+            call = self.ask(f"{name}/step {step}", self._step(body, step))
             charges.append(call.charged)
             if call.state != "answered":
-                return f"the call {name}/step {step} {call.reason}; it is not sent again without --retry-unresolved"
+                return call
+            if step == 0 and self.round.forced:
+                ignored = not _message(call).get("tool_calls")
             if not self.round.tools or not self._executed(call, body):
                 break
         claimed, why = judge(batch, call, first=False)
-        traced = tuple(self.history.traced)
+        traced = tuple(self.lookups.traced)
         seen = literal("\n".join((block or "", *(one.returned for one in traced if one.status == "native"))))
         contained = contained_in(entries, batch)
         return OpenAnswer(
-            session=self.place.session.id,
-            boundary=self.place.boundary.label,
+            session=place.session.id,
+            boundary=place.boundary.label,
             arm=arm,
             round=self.round.name,
-            replicate=replicate,
+            replicate=asked.replicate,
             batch=batch,
             fates={one.key: fate(one, claimed, contained, seen, traced) for one in batch.values},
             false_positives=sum(one.key in claimed for one in batch.decoys),
@@ -231,6 +271,7 @@ class _Asking:
             recalled=O200kCounter().count(block or ""),
             steps=len(charges),
             charged=None if None in charges else sum(charge or 0 for charge in charges),
+            ignored=ignored,
         )
 
     def _wording(self, batch: Batch) -> str:
@@ -240,12 +281,12 @@ class _Asking:
         return batch.text.replace(NO_TOOL, f"{_LOOK} {_VERIFY}" if self.round.forced else _LOOK)
 
     def _recalled(self, entries: Sequence[Entry], batch: Batch) -> str | None:
-        return recall_over(self.history.entries, entries, O200kCounter(), RECALL_TOKENS)(batch.text)
+        return recall_over(self.asked.history.entries, entries, O200kCounter(), RECALL_TOKENS)(batch.text)
 
     def _step(self, body: dict[str, Any], step: int) -> dict[str, Any]:
         if self.round.forced and step == 0:
             return {**body, "tool_choice": "required"}
-        if self.history.spent:
+        if self.lookups.spent:
             # Nothing more can be looked up, so nothing is offered: the next reply is the answer.
             return {name: value for name, value in body.items() if name != "tools"}
         return body
@@ -261,11 +302,11 @@ class _Asking:
             function = made.get("function") if isinstance(made, dict) else None
             if not isinstance(function, dict):
                 return False
-            traced = self.history.execute(str(function.get("name")), str(function.get("arguments") or ""))
+            traced = self.lookups.execute(str(function.get("name")), str(function.get("arguments") or ""))
             results.append({"role": "tool", "tool_call_id": made.get("id"), "content": traced.returned})
         kept = {"role": "assistant", "content": message.get("content"), "tool_calls": list(map(_sendable, calls))}
         body["messages"] = [*body["messages"], kept, *results]
-        if self.history.spent:
+        if self.lookups.spent:
             notice = "The history tools are used up. Answer the question now with what is known."
             body["messages"].append({"role": "user", "content": notice})
         return True

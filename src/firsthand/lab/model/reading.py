@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import islice
 from random import Random
 
 from ...budget import Budget
 from ...codec import compact_json
-from ...errors import ProviderError
 from ...projection.repair import repair
 from ...samples import RECORDS_PER_STAGE, SCORED_STAGES
 from ...tokens import Counter, EstimateCounter, O200kCounter, counter_for_model, entry_cost
@@ -24,17 +25,14 @@ from ..values import Value, homes, reading, shows
 from .arms import projected, strategy_of
 from .batches import Batch, ModelExam, batches
 from .bodies import Way, question_body
-from .endpoint import Endpoint, reply_json
-from .ledger import BudgetSpentError, Call, Ledger, UnresolvedCallError
+from .endpoint import reply_json
+from .jobs import Ask, Job, Jobs, Unanswered
+from .ledger import BudgetSpentError, Call, UnresolvedCallError
 from .parsing import Why, filled, named, said
 from .results import Answer
 from .shape import RequestShape, shape_of
 
 __all__ = ["Place", "Plan", "Reading", "judge", "places", "read"]
-
-_FATAL = (401, 402, 403, 404)
-"""Answers after which no other call would fare better."""
-_FAILURES_IN_A_ROW = 5
 
 
 @dataclass(frozen=True)
@@ -94,21 +92,49 @@ class Reading:
     """Why not all were made."""
 
 
-def places(
-    sessions: Sequence[Transcript],
-    plan: Plan,
-    *,
-    endpoint: Endpoint | None = None,
-    ledger: Ledger | None = None,
-) -> Iterator[Place]:
-    """The boundaries of all sessions with their questions and projections; endpoint and ledger pay for summaries by the model.
+@dataclass(frozen=True)
+class _Draft:
+    """A place whose projections are not made yet."""
+
+    session: _Session
+    place: Place
+    budget: Budget
+
+
+def places(sessions: Sequence[Transcript], plan: Plan, jobs: Jobs | None = None) -> Iterator[Place]:
+    """The boundaries of all sessions with their questions and projections.
+
+    Args:
+        sessions: which ones.
+        plan: the arms, exams and boundaries.
+        jobs: write and pay for the summaries of arms whose summariser is the model; None where there are none.
 
     Raises:
         BudgetSpentError: a summary does not fit the budget.
+        ProviderError: the endpoint refuses the key, or knows no such model.
         UnresolvedCallError: a summary was asked for before, and there is no reply.
     """
     counter = O200kCounter()
-    found = [_Session(session, counter) for session in sessions]
+    drafts = _drafts([_Session(session, counter) for session in sessions], plan, counter)
+    if jobs is None:
+        for draft in drafts:
+            shown = tuple((arm, _projection(draft, arm, counter, None)) for arm in plan.arms)
+            yield _complete(draft, shown)
+        return
+    begun: list[_Draft] = []
+
+    def each() -> Iterator[Job[tuple[Arm, Projected]]]:
+        for draft in drafts:
+            begun.append(draft)
+            for arm in plan.arms:
+                yield partial(_summarised, draft, arm, counter)
+
+    with closing(jobs.in_order(each())) as made:
+        for number, shown in enumerate(iter(lambda: tuple(islice(made, len(plan.arms))), ())):
+            yield _complete(begun[number], shown)
+
+
+def _drafts(found: Sequence[_Session], plan: Plan, counter: Counter) -> Iterator[_Draft]:
     for one in found:
         cloze = "cloze" in plan.exams
         strangers = _strangers(one, found) if cloze else []
@@ -130,8 +156,37 @@ def places(
             put = tuple(
                 batches(asked, plan.exams, plan.values, strangers=strangers, ambiguous=ambiguous, seed=plan.seed)
             )
-            shown = tuple(_shown(one, boundary, plan, shape, counter, endpoint, ledger))
-            yield Place(one.session, boundary, shape, put, shown, history)
+            place = Place(one.session, boundary, shape, put, (), history)
+            yield _Draft(one, place, _budget(one, plan, shape))
+
+
+def _budget(one: _Session, plan: Plan, shape: RequestShape) -> Budget:
+    counted: Counter = EstimateCounter() if plan.chains else counter_for_model(one.session.model)
+    tools = counted.count(compact_json(list(shape.tools))) if shape.tools else 0
+    fixed = counted.count(shape.system or "") + tools
+    return Budget.of(plan.window, plan.output_ceiling, fixed=fixed, counter=counted, profile=plan.profile)
+
+
+def _summarised(draft: _Draft, arm: Arm, counter: Counter, ask: Ask) -> tuple[Arm, Projected]:
+    return arm, _projection(draft, arm, counter, ask)
+
+
+def _projection(draft: _Draft, arm: Arm, counter: Counter, ask: Ask | None) -> Projected:
+    place = draft.place
+    return projected(
+        arm,
+        strategy_of(arm),
+        draft.session.before(place.boundary.position),
+        draft.budget,
+        counter,
+        ask=ask,
+        shape=place.shape,
+        identity=f"{place.session.id}/{place.boundary.label}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}",
+    )
+
+
+def _complete(draft: _Draft, shown: Iterable[tuple[Arm, Projected]]) -> Place:
+    return replace(draft.place, shown=tuple((arm, made) for arm, made in shown if made.outcome != "none"))
 
 
 def _boundaries(one: _Session, plan: Plan) -> list[Boundary]:
@@ -178,86 +233,60 @@ def _strangers(own: _Session, every: Sequence[_Session]) -> list[Value]:
     ]
 
 
-def _shown(
-    one: _Session,
-    boundary: Boundary,
-    plan: Plan,
-    shape: RequestShape,
-    counter: Counter,
-    endpoint: Endpoint | None,
-    ledger: Ledger | None,
-) -> Iterator[tuple[Arm, Projected]]:
-    counted: Counter = EstimateCounter() if plan.chains else counter_for_model(one.session.model)
-    tools = counted.count(compact_json(list(shape.tools))) if shape.tools else 0
-    fixed = counted.count(shape.system or "") + tools
-    budget = Budget.of(plan.window, plan.output_ceiling, fixed=fixed, counter=counted, profile=plan.profile)
-    for arm in plan.arms:
-        made = projected(
-            arm,
-            strategy_of(arm),
-            one.before(boundary.position),
-            budget,
-            counter,
-            endpoint=endpoint,
-            ledger=ledger,
-            shape=shape,
-            identity=f"{one.session.id}/{boundary.label}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}",
-        )
-        if made.outcome != "none":
-            yield arm, made
-
-
 def read(
     found: Sequence[Place],
     plan: Plan,
-    endpoint: Endpoint,
-    ledger: Ledger,
+    jobs: Jobs,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Reading:
     """Puts all questions of all places to the model.
 
     All arms are asked a question before the next one is put, and each replicate is complete before the next begins, so that a budget that
-    runs out leaves a fair comparison of fewer questions.
+    runs out leaves a fair comparison of fewer questions. The result is the same however many calls are made at a time.
 
     Raises:
         ProviderError: the endpoint refuses the key or knows no such model, or nothing was answered for some calls on end.
     """
     result = Reading(planned=plan.replicates * sum(len(place.batches) * len(place.shown) for place in found))
     every: list[Answer] = []
-    failures = 0
-    for replicate, place, batch, arm, made in _order(found, plan):
-        identity = (
-            f"{place.session.id}/{place.boundary.label}/{batch.name}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}/{plan.way}/"
-            f"replicate {replicate}"
-        )
-        entries = repair(made.entries).entries
-        body = question_body(
-            plan.way, place.shape, entries, batch.text, max_output=plan.max_output, temperature=plan.temperature
-        )
+    unanswered = Unanswered(jobs.endpoint, result.unresolved)
+    asked = (partial(_question, plan, *one) for one in _order(found, plan))
+    with closing(jobs.in_order(asked)) as outcomes:
         try:
-            call = endpoint.ask(ledger, identity, body)
+            for outcome in outcomes:
+                if not isinstance(outcome, Answer):
+                    unanswered.add(outcome)
+                    continue
+                unanswered.answered()
+                result.asked += 1
+                every.append(outcome)
+                progress(result.asked, result.planned)
         except BudgetSpentError as error:
             result.stopped = str(error)
-            break
-        except UnresolvedCallError as error:
-            result.unresolved.append(str(error))
-            continue
-        if call.state == "failed":
-            failures += 1
-            result.unresolved.append(
-                f"the call {identity} {call.reason}; it is not sent again without --retry-unresolved"
-            )
-            _give_up(call, failures, endpoint)
-            continue
-        failures = 0
-        result.asked += 1
-        every.append(_answer(call, place, batch, arm, made, entries, replicate, plan))
-        progress(result.asked, result.planned)
     arms = {arm for place in found for arm, _ in place.shown}
     result.answers = _paired(every, found, arms)
     result.unpaired = len(every) - len(result.answers)
     return result
+
+
+def _question(
+    plan: Plan, replicate: int, place: Place, batch: Batch, arm: Arm, made: Projected, ask: Ask
+) -> Answer | Call | UnresolvedCallError:
+    """One question; a call that failed, or the error of one that is not sent again, where there is no answer."""
+    identity = (
+        f"{place.session.id}/{place.boundary.label}/{batch.name}/{arm.strategy}/{arm.target or '-'}/{arm.summariser}/{plan.way}/"
+        f"replicate {replicate}"
+    )
+    entries = repair(made.entries).entries
+    body = question_body(
+        plan.way, place.shape, entries, batch.text, max_output=plan.max_output, temperature=plan.temperature
+    )
+    try:
+        call = ask(identity, body)
+    except UnresolvedCallError as error:
+        return error
+    return call if call.state == "failed" else _answer(call, place, batch, arm, made, entries, replicate, plan)
 
 
 def _order(found: Sequence[Place], plan: Plan) -> Iterator[tuple[int, Place, Batch, Arm, Projected]]:
@@ -269,18 +298,6 @@ def _order(found: Sequence[Place], plan: Plan) -> Iterator[tuple[int, Place, Bat
                 Random(f"{plan.seed}:{replicate}:{place.session.id}:{place.boundary.label}:{batch.name}").shuffle(arms)
                 for arm, made in arms:
                     yield replicate, place, batch, arm, made
-
-
-def _give_up(call: Call, failures: int, endpoint: Endpoint) -> None:
-    if call.status in _FATAL or failures >= _FAILURES_IN_A_ROW:
-        body = (call.reply or b"").decode("utf-8", "replace")
-        raise ProviderError(
-            call.status,
-            body,
-            f"{endpoint.url} {call.reason}"
-            + (f", {failures} times on end" if failures > 1 else "")
-            + "; nothing more was sent",
-        )
 
 
 def judge(batch: Batch, call: Call, *, first: bool) -> tuple[frozenset[str], Why]:

@@ -23,7 +23,7 @@ from ..money.prices import PICO, price_given
 from ..values import Value, homes, reading, shows
 from .bodies import question_body, without_repeated_system
 from .endpoint import Endpoint
-from .history_tools import DEFINITIONS, GET, SEARCH, History
+from .history_tools import DEFINITIONS, GET, SEARCH, History, Lookups
 from .ledger import Ledger
 from .reading import Place, Plan, places
 from .shape import RequestShape
@@ -179,7 +179,6 @@ def _history_checks(history: History, entries: Sequence[Entry]) -> Iterator[Chec
         yield Check("history search", "absent", "the projection shows every value of the history")
         return
     missed = [value.text for value in _spread(hidden) if not _finds(history, value)]
-    history.begin()
     yield _check(
         "history search finds what the projection left out",
         not missed,
@@ -187,9 +186,10 @@ def _history_checks(history: History, entries: Sequence[Entry]) -> Iterator[Chec
     )
     home = next(entry for entry in history.entries if entry.id == hidden[0].entry)
     yield _check("an entry comes back whole, in small pages", _pages(history, home) == _whole(home))
-    refused = history.execute("read", '{"path": "/etc/passwd"}')
+    lookups = Lookups(history)
+    refused = lookups.execute("read", '{"path": "/etc/passwd"}')
     yield _check("a tool outside of the exam is refused", refused.status == "denied", refused.returned)
-    wrong = history.execute(GET, '{"entry": "no-such-entry"}')
+    wrong = lookups.execute(GET, '{"entry": "no-such-entry"}')
     yield _check("an entry that is not there is said", wrong.status == "error", wrong.returned)
 
 
@@ -201,8 +201,7 @@ def _spread(values: Sequence[Value]) -> list[Value]:
 
 def _finds(history: History, value: Value) -> bool:
     """Whether a search for the value names an entry; in the words of the entry, where its text has the value escaped."""
-    history.begin()
-    call = history.execute(SEARCH, compact_json({"query": value.text}))
+    call = Lookups(history).execute(SEARCH, compact_json({"query": value.text}))
     return call.status == "native" and bool(decode(call.returned)["hits"])
 
 
