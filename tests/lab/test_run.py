@@ -21,7 +21,7 @@ from firsthand.lab.comparisons import comparisons
 from firsthand.lab.loaded import loaded
 from firsthand.lab.measuring import Bench, Task
 from firsthand.lab.results import Cache, Row, as_csv, scores
-from firsthand.lab.runner import Origin, Rival, Setup, run
+from firsthand.lab.runner import Origin, Rival, Setup, run, run_together
 from firsthand.lab.summarisers import CAP, extract, label, summariser
 from firsthand.lab.survival import survive
 from firsthand.strategies import strategy_by_name
@@ -88,10 +88,41 @@ def test_an_interrupted_run_goes_on(file: Path, tmp_path: Path) -> None:
         progress=lambda done, of: seen.append((done, of)),
     )
     assert seen[0][0] > 0  # what was finished was not measured again
-    strip = {"milliseconds", "milliseconds_cold"}
-    plain = [{name: getattr(row, name) for name in row.__struct_fields__ if name not in strip} for row in rows]
-    assert [{name: getattr(row, name) for name in row.__struct_fields__ if name not in strip} for row in again] == plain
+    assert plain(again) == plain(rows)
     assert as_csv(again).splitlines()[0].startswith("session,format,boundary")
+
+
+def plain(rows: list[Row]) -> list[dict[str, object]]:
+    """Rows without times, which no two measurements share."""
+    names = [name for name in Row.__struct_fields__ if not name.startswith("milliseconds")]
+    return [{name: getattr(row, name) for name in names} for row in rows]
+
+
+def test_runs_that_are_measured_together_have_the_rows_of_runs_alone(file: Path) -> None:
+    origins = [Origin(str(file))]
+    own = Setup(("coverage", "pi"), exams=("recognition", "cloze", "continuation"), seeds=1, shares=(70, 100))
+    setups = [
+        own,
+        replace(own, exams=("cloze",), recall=500, summarisers=("extractive",)),
+        replace(own, exams=("recognition",), targets=(3_000,), timed=False),
+        replace(own, rivals=(Rival("pi"), Rival("pi", 4_000)), timed=False),
+    ]
+    made = run_together([(origins, setup) for setup in setups], Cache(None), ())
+    for (rows, seconds), setup in zip(made, setups, strict=True):
+        assert plain(rows) == plain(run(origins, replace(setup, timed=True), Cache(None), workers=1))
+        assert seconds > 0
+    assert all(row.milliseconds == 0 for row in made[2][0])
+
+
+def test_rows_without_times_are_taken_from_those_with_times_and_not_the_other_way(file: Path) -> None:
+    store = Cache(None)
+    timed = measured(file, store, exams=("recognition",), targets=(4_000,))
+    assert measured(file, store, exams=("recognition",), targets=(4_000,), timed=False) == timed
+    store = Cache(None)
+    untimed = measured(file, store, exams=("recognition",), targets=(4_000,), timed=False)
+    again = measured(file, store, exams=("recognition",), targets=(4_000,))
+    assert plain(again) == plain(untimed)
+    assert max(row.milliseconds for row in again if row.target) > 0
 
 
 def test_targets(file: Path) -> None:

@@ -19,11 +19,12 @@ from firsthand.lab.report.of_models import model_tables
 from firsthand.lab.report.of_money import cache_tables, published_money_tables
 from firsthand.lab.report.of_rules import asked_of, chain_table, run_tables
 from firsthand.lab.report.of_sessions import audit_tables
+from firsthand.lab.report.of_sizes import equal_clients, equal_overview
 from firsthand.lab.report.page import sections
 from firsthand.lab.report.pictures import pictures
 from firsthand.lab.report.record import Record, read_record, write_record
 from firsthand.lab.report.tables import Table, markdown
-from firsthand.lab.results import as_csv
+from firsthand.lab.results import Row, as_csv
 
 
 def test_a_table_knows_its_numbers_and_writes_itself() -> None:
@@ -108,6 +109,55 @@ def test_references_are_counted_once_for_each_boundary() -> None:
         for at in (1, 2)
     ]
     assert asked_of([*rows, row(exam="recognition")], "continuation") == {"call": 14}
+
+
+def at_size_of_pi() -> list[Row]:
+    """A rival and a strategy at its size in two clients' sessions."""
+    base = {"exam": "supported", "rival": "pi", "position": 50}
+    return [
+        row(**base, format=client, session=client, strategy=strategy, tail=tail, hits=hits, tokens=tokens)
+        for client, ours in (("codex", 42), ("aider", 24))
+        for strategy, tail, hits, tokens in (
+            ("pi", "own", 30, 1_000),
+            ("coverage", "free", ours, 990),
+            ("coverage", "forced", ours - 6, 1_000),
+        )
+    ]
+
+
+def test_equal_size_in_one_table_and_by_client() -> None:
+    made = record(rows={"equal": at_size_of_pi()})
+    whole, clients = equal_overview(made), equal_clients(made)
+    assert whole is not None
+    assert whole.columns == (
+        "at the size of", "strategy, summary", "tail", "supported", "size %", "sessions", "over", "values of the largest exam",
+    )  # fmt: skip
+    assert whole.rows == (
+        ("pi", "coverage", "free", "+5.0", "99", "2", "0", "120"),
+        ("pi", "coverage", "forced", "-5.0", "100", "2", "0", "120"),
+    )
+    assert clients is not None
+    assert clients.columns[3:] == ("codex", "aider")
+    assert clients.rows == (
+        ("pi", "coverage", "free", "+20.0", "-10.0"),
+        ("pi", "coverage", "forced", "+10.0", "-20.0"),
+        ("sessions judged", "", "", "1", "1"),
+    )
+    assert equal_clients(record(rows={"equal": [one for one in at_size_of_pi() if one.format == "codex"]})) is None
+    assert equal_overview(record(rows={})) is None
+
+
+def test_own_sizes_by_client() -> None:
+    rows = [
+        row(format=client, session=client, strategy=name, hits=hits)
+        for client, hits in (("codex", 30), ("aider", 6))
+        for name in ("coverage", "pi")
+    ]
+    (table,) = [one for one in run_tables(record(rows={"run": rows})) if one.key == "clients"]
+    assert table.columns == ("strategy, summary", "codex", "aider")
+    assert table.rows == (
+        ("coverage", "50.0", "10.0"), ("pi", "50.0", "10.0"), ("values asked", "60", "60"), ("sessions judged", "1", "1"),
+    )  # fmt: skip
 
 
 def test_every_table_and_figure_has_its_command() -> None:
