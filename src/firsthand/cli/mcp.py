@@ -66,23 +66,17 @@ def _settings(config: Path | None, host: str) -> Any:
 
 
 def _serve(scopes: Any, settings: Any, host: str, port: int) -> None:
-    import socket
-
     import uvicorn
 
     from ..gateway.headers import shown_keys
+    from ..listening import listening
     from ..mcp.server import http_app
 
-    try:
-        listening = socket.create_server((host, port))
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --port"
-        ) from error
+    opened = listening(host, port, backlog=128)
     tenant_of = (lambda named: settings.tenant(shown_keys(named))) if settings.keys else None
-    stderr(f"history at http://{host}:{listening.getsockname()[1]}/mcp, for {', '.join(scopes)}")
+    stderr(f"history at http://{host}:{opened.getsockname()[1]}/mcp, for {', '.join(scopes)}")
     app = http_app(scopes, tenant_of, host=host)
-    with listening:
+    with opened:
         uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run(
-            sockets=[listening]
+            sockets=[opened]
         )

@@ -9,7 +9,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import Self
 
-from ..errors import ConfigError, FirsthandError, MissingExtraError
+from ..errors import FirsthandError, MissingExtraError
+from ..listening import listening
 
 _EXTRA = ("genai_prices", "httpx2", "prometheus_client", "starlette", "structlog", "uvicorn")
 try:
@@ -30,18 +31,7 @@ from .telemetry import Telemetry  # noqa: E402
 __all__ = ["Gateway", "serve"]
 
 _PATIENCE = 15.0
-
-
-def _listening(config: GatewayConfig) -> socket.socket:
-    try:
-        listening = socket.create_server((config.host, config.port), backlog=1_024)
-        # asyncio sets it only for sockets that name their protocol; without it each answer waits 40 ms for an acknowledgement.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listening
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen at {config.host}:{config.port}: {error.strerror or error}; choose another port, or 0 for a free one"
-        ) from error
+_BACKLOG = 1_024
 
 
 def _server(config: GatewayConfig, telemetry: Telemetry | None) -> uvicorn.Server:
@@ -60,7 +50,7 @@ def _server(config: GatewayConfig, telemetry: Telemetry | None) -> uvicorn.Serve
             # Agents pause between two requests; a connection that closes just then costs them an error.
             timeout_keep_alive=75,
             timeout_graceful_shutdown=5,
-            backlog=1_024,
+            backlog=_BACKLOG,
         )
     )
 
@@ -72,10 +62,10 @@ def serve(config: GatewayConfig, telemetry: Telemetry | None = None) -> None:
         ConfigError: the address cannot be had.
         FirsthandError: it did not start; the journal says why.
     """
-    listening = _listening(config)
+    opened = listening(config.host, config.port, backlog=_BACKLOG)
     server = _server(config, telemetry)
     told = telemetry or Telemetry()
-    host, port = listening.getsockname()[:2]
+    host, port = opened.getsockname()[:2]
     told.info(
         "gateway serves",
         url=f"http://{host}:{port}",
@@ -83,9 +73,9 @@ def serve(config: GatewayConfig, telemetry: Telemetry | None = None) -> None:
         upstreams={u.name: u.url for u in config.upstreams},
     )
     try:
-        server.run(sockets=[listening])
+        server.run(sockets=[opened])
     finally:
-        listening.close()
+        opened.close()
     if not server.started:
         raise FirsthandError("the gateway did not start; the lines above say why")
 
@@ -119,10 +109,10 @@ class Gateway:
             ConfigError: the address cannot be had.
             FirsthandError: it did not start.
         """
-        listening = _listening(self.config)
-        self._port = listening.getsockname()[1]
+        opened = listening(self.config.host, self.config.port, backlog=_BACKLOG)
+        self._port = opened.getsockname()[1]
         self._server = _Told(_server(self.config, self._telemetry).config)
-        self._thread = threading.Thread(target=self._run, args=(listening,), name="firsthand gateway", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(opened,), name="firsthand gateway", daemon=True)
         self._thread.start()
         if not self._server.serving.wait(_PATIENCE) or self._failure is not None or not self._server.started:
             self.stop()
@@ -144,15 +134,15 @@ class Gateway:
     ) -> None:
         self.stop()
 
-    def _run(self, listening: socket.socket) -> None:
+    def _run(self, opened: socket.socket) -> None:
         assert isinstance(self._server, _Told)
         try:
-            self._server.run(sockets=[listening])
+            self._server.run(sockets=[opened])
         except BaseException as error:  # the thread's end is the caller's business, not the interpreter's
             self._failure = error
         finally:
             with contextlib.suppress(OSError):
-                listening.close()
+                opened.close()
             self._server.serving.set()
 
 

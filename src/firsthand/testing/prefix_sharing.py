@@ -22,6 +22,7 @@ from ..session.steps import Prepared
 from ..strategies.futureos.strategies import FutureosSummarized
 from ..summary.model import HttpModel
 from ..transcript import Entry, ToolCall
+from .coding_tools import CODING_TOOLS
 from .local_model import LocalModel
 
 __all__ = ["CacheServed", "PrefixSharing", "Summarised", "measure_prefix_sharing"]
@@ -46,20 +47,6 @@ SUMMARISER_SYSTEM = (
     "needs who has to go on."
 )
 
-
-def _tool(name: str, description: str, **properties: str) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": "string", "description": text} for name, text in properties.items()},
-        "required": list(properties),
-    }
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
-
-
-TOOLS = [
-    _tool("read", "Read a file of the project.", path="Path from the root of the project."),
-    _tool("bash", "Run a command and return what it prints.", command="The command line."),
-]
 
 _TASK = "The stub server in tests/stub.py must listen on port 8123. Find out why the login test fails, and change nothing else."
 _SCRIPTED = (
@@ -213,7 +200,7 @@ def measure_prefix_sharing(model: LocalModel) -> PrefixSharing:
 
 
 def _prepared(session: Session) -> Prepared:
-    return session.prepare(system=SYSTEM, tools=TOOLS, max_output=MAX_OUTPUT)
+    return session.prepare(system=SYSTEM, tools=CODING_TOOLS, max_output=MAX_OUTPUT)
 
 
 def _begun(journal: Journal, send: _Recorded) -> Session:

@@ -5,9 +5,8 @@ It is small because the model reads 40 to 150 tokens a second, and fixed because
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...testing.builders import call, result, said, session, user
+from ...testing.coding_tools import CODING_TOOLS as TOOLS
 from ...transcript import Entry
 
 __all__ = ["SYSTEM", "TOOLS", "entries"]
@@ -16,21 +15,6 @@ SYSTEM = (
     "You are a coding assistant in a terminal. Look at files with the tools before you speak about them. Say what you found and where, name "
     "paths and numbers exactly, keep answers short, and never change a port or a limit without being asked."
 )
-
-
-def _tool(name: str, description: str, **properties: str) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": "string", "description": text} for name, text in properties.items()},
-        "required": list(properties),
-    }
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
-
-
-TOOLS = [
-    _tool("read", "Read a file of the project.", path="Path from the root of the project."),
-    _tool("bash", "Run a command and return what it prints.", command="The command line."),
-]
 
 
 def entries() -> tuple[Entry, ...]:

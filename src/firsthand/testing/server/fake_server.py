@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from ...errors import ConfigError, FirsthandError, MissingExtraError
+from ...listening import listening
 from ...tokens import Counter
 from .received import Received
 from .script import Answer, Lane
@@ -141,11 +142,11 @@ class FakeServer:
             if (error.name or "").partition(".")[0] not in ("uvicorn", "starlette"):
                 raise
             raise MissingExtraError("the fake model server", "testing") from None
-        listening = self._listen()
-        self._port = listening.getsockname()[1]
+        opened = listening(self._host, self._port, backlog=512)
+        self._port = opened.getsockname()[1]
         self._server = HttpServer(self._settings)
         self._thread = threading.Thread(
-            target=self._run, args=(self._server, listening), name="fake model server", daemon=True
+            target=self._run, args=(self._server, opened), name="fake model server", daemon=True
         )
         self._thread.start()
         if not self._settings.serving.wait(_PATIENCE) or self._failure is not None:
@@ -181,22 +182,11 @@ class FakeServer:
         if error is None and self._settings.errors:
             raise self._settings.errors[0]
 
-    def _listen(self) -> socket.socket:
+    def _run(self, server: HttpServer, opened: socket.socket) -> None:
         try:
-            listening = socket.create_server((self._host, self._port), backlog=512)
-            # asyncio sets it only for sockets that name their protocol; without it each answer waits 40 ms for an acknowledgement.
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return listening
-        except OSError as error:
-            raise ConfigError(
-                f"cannot listen at {self._host}:{self._port}: {error.strerror or error}; choose another port, or 0 for a free one"
-            ) from error
-
-    def _run(self, server: HttpServer, listening: socket.socket) -> None:
-        try:
-            server.run(sockets=[listening])
+            server.run(sockets=[opened])
         except BaseException as error:  # the thread's end is the test's business, not the interpreter's
             self._failure = error
         finally:
-            listening.close()
+            opened.close()
             self._settings.serving.set()
