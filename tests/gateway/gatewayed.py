@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import io
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from raw_http import PATHS, WIRES, Got, exchanged
 
 from firsthand.gateway.config import GatewayConfig, Upstream
 from firsthand.gateway.serving import Gateway
 from firsthand.gateway.telemetry import Telemetry
 from firsthand.testing.server import FakeServer
 
-PATHS = {"openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses", "anthropic": "/v1/messages"}
-WIRES = list(PATHS)
+__all__ = ["LIST", "PATHS", "WIRES", "Both", "Raw", "agent_session", "request", "running", "said", "step", "user"]
+
 LIST = {"openai-chat": "messages", "openai-responses": "input", "anthropic": "messages"}
 Raw = dict[str, Any]
-
-
-@dataclass
-class Got:
-    status: int
-    headers: dict[str, str]
-    body: bytes
-    whole: bool
-    """Whether the body ended in good order."""
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def decision(self) -> str:
-        return self.headers.get("x-firsthand-decision", "")
 
 
 @dataclass
@@ -48,18 +31,7 @@ class Both:
     log: io.StringIO
 
     def post(self, path: str, body: Any, headers: dict[str, str] | None = None, method: str = "POST") -> Got:
-        connection = http.client.HTTPConnection(self.gateway.url.removeprefix("http://"), timeout=20)
-        try:
-            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-            connection.request(method, path, data, {"content-type": "application/json", **(headers or {})})
-            response = connection.getresponse()
-            try:
-                read, whole = response.read(), True
-            except http.client.IncompleteRead as error:
-                read, whole = error.partial, False
-            return Got(response.status, {name.lower(): value for name, value in response.getheaders()}, read, whole)
-        finally:
-            connection.close()
+        return exchanged(self.gateway.url, path, body, headers, method)
 
     def ask(self, wire: str, messages: list[Raw], headers: dict[str, str] | None = None, **more: Any) -> Got:
         return self.post(PATHS[wire], request(wire, messages, **more), headers)
