@@ -14,12 +14,12 @@ import pytest
 from firsthand.errors import ConfigError, MissingExtraError, ProviderError
 from firsthand.strategies.futureos.instruction import HEADINGS
 from firsthand.summary.model import HttpModel
+from firsthand.testing.coding_tools import CODING_TOOLS as TOOLS
 from firsthand.testing.local_model import LocalModel, model_file
 from firsthand.testing.prefix_sharing import (
     SHORT_PROMPT,
     SUMMARISER_SYSTEM,
     SYSTEM,
-    TOOLS,
     CacheServed,
     PrefixSharing,
     measure_prefix_sharing,
