@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 import sys
 from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from struct import Struct
 
 import msgspec
 
 from ...errors import JournalDamagedError
 from ...transcript import Entry
-from .terms import CLASS_BITS, TermClass, may_have_units, pieces_of, unit_terms, word
+from .terms import CLASS_BITS, TermClass, pieces_of, places_of_units, unit_terms, word
 from .units import Source, cuts, readable, source_of
 
 __all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
@@ -38,7 +41,9 @@ _MANY = 12
 _COUNTED = (TermClass.SMALL_NUMBER, TermClass.NUMBER, TermClass.WRITTEN)
 """What is new in every line of a series without naming anything."""
 _CLASS = (1 << CLASS_BITS) - 1
+_START = itemgetter(0)
 _DIGITS = re.compile(r"\d+")
+_NO_DIGITS = {ord(digit): None for digit in "0123456789"}
 _LINE_NUMBER = re.compile(r"\d+(?:→|\t|$)")
 """What a tool that shows a file puts before each line. It names nothing, and would make every line new."""
 
@@ -82,38 +87,28 @@ def extract(entry: Entry) -> bytes:
         source = source_of(entry, block)
         if source is None:
             continue
-        before = len(starts)
         text = readable(block)
-        has_units = may_have_units(text)
-        is_result = source is Source.RESULT
         spans = list(cuts(text, prose=source in (Source.USER, Source.ASSISTANT)))
+        if not spans:
+            continue
         lines = [text[start:end] for start, end in spans]
-        repeating = _repeating(lines) if is_result or source is Source.ERROR else repeat(False)
-        for (start, end), line, again in zip(spans, lines, repeating, strict=False):
-            size = 1
-            if line[0].isdigit() and (match := _LINE_NUMBER.match(line)):
-                size += pieces_of(match[0])
-                line = line[match.end() :]
-            named: list[int] = unit_terms(line) if has_units else []
-            words = list(map(word, line.split()))
-            for pieces, _, names in words:
-                size += pieces
-                if names:
-                    named += names
-            # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
-            if not (is_result and named):
-                named += chain.from_iterable(its_terms for _, its_terms, _ in words)
-            own = dict.fromkeys(named)
-            if again:
-                own = {term: None for term in own if term & _CLASS not in _COUNTED}
-            starts.append(start)
-            ends.append(end)
-            sizes.append(size)
-            counts.append(len(own))
-            terms.extend(own)
-        if len(starts) > before:
-            places.append(number << _SOURCE_BITS | source)
-            lengths.append(len(starts) - before)
+        said = list(map(_said, lines))
+        # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
+        is_result = source is Source.RESULT
+        named = [names or plain if is_result else names + plain for _, names, plain in said]
+        for unit, apart in _apart(text, spans, lines):
+            _, names, plain = said[unit]
+            named[unit] = tuple(dict.fromkeys(apart + names if is_result else apart + names + plain))
+        if is_result or source is Source.ERROR:
+            for unit in _repeating(lines):
+                named[unit] = tuple([term for term in named[unit] if term & _CLASS not in _COUNTED])
+        places.append(number << _SOURCE_BITS | source)
+        lengths.append(len(spans))
+        starts.extend([start for start, _ in spans])
+        ends.extend([end for _, end in spans])
+        sizes.extend([size for size, _, _ in said])
+        counts.extend(list(map(len, named)))
+        terms.extend(list(chain.from_iterable(named)))
     whole = array("I", (len(places), len(starts)))
     for column in columns:
         whole.extend(column)
@@ -122,19 +117,64 @@ def extract(entry: Entry) -> bytes:
     return whole.tobytes()
 
 
-def _repeating(lines: Sequence[str]) -> Iterable[bool]:
-    """For each line of an output, whether it is one of many that differ in their digits only, and not the first of them.
+@lru_cache(maxsize=1 << 15)
+def _said(line: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Size of a line, the names and numbers in it, and its plain words, each once. Files are shown again and again, hence the cache."""
+    size = 1
+    if line[0].isdigit() and (match := _LINE_NUMBER.match(line)):
+        size += pieces_of(match[0])
+        line = line[match.end() :]
+    names: list[int] = []
+    plain: list[int] = []
+    for pieces, _, its_names, its_plain in map(word, line.split()):
+        size += pieces
+        if its_names:
+            names += its_names
+        if its_plain:
+            plain += its_plain
+    return size, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(plain))
+
+
+def _apart(text: str, spans: Sequence[tuple[int, int]], lines: Sequence[str]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The units that have terms which none of their words has alone, with these terms."""
+    last = -1
+    for place in places_of_units(text):
+        unit = bisect_right(spans, place, key=_START) - 1
+        if unit > last:
+            last = unit
+            line = lines[unit]
+            match = _LINE_NUMBER.match(line)
+            if found := unit_terms(line[match.end() :] if match else line):
+                yield unit, tuple(found)
+
+
+def _repeating(lines: Sequence[str]) -> Iterable[int]:
+    """The lines of an output that are among many which differ in their digits only, but for the first of them, by their numbers.
 
     Their numbers name nothing: a log that counts or measures has new ones in every line, and would crowd out the one line that says something.
     """
     if len(lines) < _MANY:
-        return repeat(False)
-    forms = _DIGITS.sub("0", "\n".join(lines)).split("\n")
+        return ()
+    numbers: Sequence[int] = range(len(lines))
+    joined = "\n".join(lines)
+    if joined.isascii():
+        # Lines of one form are also equal without their digits, which is found sooner.
+        bare = joined.translate(_NO_DIGITS).split("\n")
+        times = Counter(bare)
+        numbers = [number for number, line in enumerate(bare) if times[line] >= _MANY]
+        if not numbers:
+            return ()
+        joined = "\n".join([lines[number] for number in numbers])
+    forms = _DIGITS.sub("0", joined).split("\n")
     times = Counter(forms)
-    if not any(count >= _MANY for count in times.values()):
-        return repeat(False)
-    first = {form: number for number, form in reversed(list(enumerate(forms)))}
-    return [times[form] >= _MANY and first[form] != number for number, form in enumerate(forms)]
+    seen: set[str] = set()
+    out: list[int] = []
+    for number, form in zip(numbers, forms, strict=True):
+        if times[form] >= _MANY:
+            if form in seen:
+                out.append(number)
+            seen.add(form)
+    return out
 
 
 def read_row(data: bytes) -> Row:

@@ -7,6 +7,7 @@ text. Two texts may share a number (about once in 30,000 texts of 200,000); then
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 from zlib import crc32
@@ -15,15 +16,16 @@ __all__ = [
     "CLASS_BITS",
     "TermClass",
     "class_of",
-    "may_have_units",
     "named_terms",
     "pieces_of",
+    "places_of_units",
     "text_of",
     "unit_terms",
     "word",
 ]
 
 CLASS_BITS = 3
+_CLASS = (1 << CLASS_BITS) - 1
 _HASH_BITS = (1 << 32 - CLASS_BITS) - 1
 
 
@@ -46,12 +48,15 @@ class TermClass(IntEnum):
     """A stretch without blanks that is more than its names: an assignment, a call with its arguments, a flag with its value."""
 
 
+_WORD = int(TermClass.WORD)
 _WIDE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _W = rf"[^\W{_WIDE}]"
 _COMPOUND = re.compile(
     rf"(?<![\d.,])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?![\w,])|(?:#|~?/|\.{{1,2}}/|@|--?)?{_W}+(?:(?:::|[./\-]){_W}+)*|[가-힣]+"
 )
+# The same for ASCII text without commas, which most text is: no groups of digits, and no other letters.
+_PLAIN_COMPOUND = re.compile(r"(?:#|~?/|\.{1,2}/|@|--?)?[a-zA-Z0-9_]+(?:(?:::|[./\-])[a-zA-Z0-9_]+)*")
 _JOINT = re.compile(r"[^\W_][_.\-/:]+[^\W_]")
 _DIGIT = re.compile(r"\d")
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]")
@@ -59,10 +64,14 @@ _HEX = re.compile(r"(?:0x)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.I)
 _NUMBER = re.compile(r"[#v]?\d[\d,_]*(?:\.\d+)*")
 _WITH_UNIT = re.compile(r"\d+(?:\.\d+)?(?:[a-zA-Zµ]{1,3}|%)")
 _QUOTES = "`\"'“”‘’"
+_MAY_QUOTE = re.compile(rf"[{_QUOTES}].{{3,}}[{_QUOTES}]", re.DOTALL)
 _PIECE = re.compile(rf"[{_WIDE}]|[a-zA-Z\u00aa-\u036f]{{1,7}}|[^\W\d_]{{1,2}}|\d{{1,3}}|_{{1,3}}|[^\w\s]{{1,3}}")
-_UNIT_AFTER = re.compile(
-    r"(?<![\w.])(\d+(?:\.\d+)?) ((?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
-)
+_PLAIN_PIECE = re.compile(r"[a-zA-Z]{1,7}|[^a-zA-Z0-9_\s]{1,3}|_{1,3}|[0-9]{1,3}")
+"""The same for ASCII text."""
+_UNIT = r" (?:(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
+_UNIT_AFTER = re.compile(rf"(?<![\w.])\d+(?:\.\d+)?{_UNIT}")
+_UNIT_AFTER_DIGIT = re.compile(rf"\d{_UNIT}")
+"""Found sooner, since it begins with one kind of character."""
 # fmt: off
 _STOP = frozenset({
     "about", "above", "after", "again", "against", "also", "although", "always", "among", "another", "anything",
@@ -84,7 +93,7 @@ _STOP = frozenset({
 _LONGEST = 200
 _LONGEST_WRITTEN = 60
 _EDGES = "`\"'“”‘’.,;:!?()[]{}<>|*#=…\\"
-_WRITTEN = re.compile(r"\w[^\w./:-]+\w|\w:\w|\w[./:-]{2,}\w")
+_WRITTEN = re.compile(r"\w(?:[^\w./:-]+|:|[./:-]{2,})\w")
 """Two names or numbers with more between them than the joints of a compound."""
 _CONTRACTED = re.compile(r"[^\W\d_]+['’][^\W\d_]{1,2}")
 """“It's” is two plain words."""
@@ -111,17 +120,17 @@ def text_of(term: int, line: str) -> str:
 
 
 @lru_cache(maxsize=1 << 17)
-def word(text: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+def word(text: str) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Size and terms of one word, that is of a stretch of text without blanks.
 
     Returns:
-        Its pieces (see `pieces_of`), its terms, and those of them that are no plain words, each once. The same words come again and again,
-        hence the cache.
+        Its pieces (see `pieces_of`), its terms, those of them that are no plain words, and those that are, each once. The same words come
+        again and again, hence the cache.
     """
-    found = {
-        _number(name.casefold() if kind is TermClass.WORD else name, kind): kind for name, kind in named_terms(text)
-    }
-    return pieces_of(text), tuple(found), tuple(term for term, kind in found.items() if kind is not TermClass.WORD)
+    terms = tuple(dict.fromkeys([term for _, term in _found(text)]))
+    names = tuple([term for term in terms if term & _CLASS != _WORD])
+    plain = () if len(names) == len(terms) else tuple([term for term in terms if term & _CLASS == _WORD])
+    return pieces_of(text), terms, names, plain
 
 
 def pieces_of(text: str) -> int:
@@ -130,7 +139,7 @@ def pieces_of(text: str) -> int:
     Runs of letters count one for seven letters, digits one for three, other marks one for two, a wide character one. Against o200k, whose
     counts it is proportional to within some percent on whole projections, it is right about single lines to within a token or two.
     """
-    return len(_PIECE.findall(text)) or 1
+    return len((_PLAIN_PIECE if text.isascii() else _PIECE).findall(text)) or 1
 
 
 def unit_terms(line: str) -> list[int]:
@@ -138,33 +147,54 @@ def unit_terms(line: str) -> list[int]:
     return [_number(match[0], TermClass.NUMBER) for match in _UNIT_AFTER.finditer(line)]
 
 
-def may_have_units(text: str) -> bool:
-    """Whether any line of the text has such terms."""
-    return _UNIT_AFTER.search(text) is not None
+def places_of_units(text: str) -> Iterator[int]:
+    """Where in a text such terms may stand, without leaving one out."""
+    return (match.start() for match in _UNIT_AFTER_DIGIT.finditer(text))
 
 
 def named_terms(text: str) -> list[tuple[str, TermClass]]:
     """The terms of a stretch without blanks, as texts with their classes."""
-    if text.isalpha() and text.isascii() and not _INNER_CAPITAL.search(text):
-        return [(text, TermClass.WORD)] if len(text) >= 4 and text.lower() not in _STOP else []
-    out: list[tuple[str, TermClass]] = []
-    for match in _COMPOUND.finditer(text):
-        found = match[0]
-        if len(found) > _LONGEST:
-            continue
-        kind = _kind(found)
-        if (kind is None or kind is TermClass.WORD) and len(found) >= 3 and _is_quoted(text, *match.span()):
-            kind = TermClass.QUOTED
-        if kind is not None:
-            out.append((found, kind))
+    return [(name, class_of(term)) for name, term in _found(text)]
+
+
+def _found(text: str) -> list[tuple[str, int]]:
+    """The terms of a stretch without blanks with their texts."""
+    out: list[tuple[str, int]] = []
+    is_ascii = text.isascii()
+    if _MAY_QUOTE.search(text):
+        for match in _COMPOUND.finditer(text):
+            found = match[0]
+            term = _compound(found)
+            if (
+                (term is None or term & _CLASS == _WORD)
+                and 3 <= len(found) <= _LONGEST
+                and _is_quoted(text, *match.span())
+            ):
+                term = _number(found, TermClass.QUOTED)
+            if term is not None:
+                out.append((found, term))
+    else:
+        compounds = _PLAIN_COMPOUND if is_ascii and "," not in text else _COMPOUND
+        out += [(found, term) for found in compounds.findall(text) if (term := _compound(found)) is not None]
+    unspaced = () if is_ascii else _UNSPACED.findall(text)
     whole = text.strip(_EDGES)
-    if 4 <= len(whole) <= _LONGEST_WRITTEN and _WRITTEN.search(whole) and not _UNSPACED.search(whole):
-        out.append((whole, TermClass.WRITTEN))
-    if not text.isascii():
-        for run in _UNSPACED.finditer(text):
-            characters = run[0]
-            out += ((characters[at : at + 2], TermClass.WORD) for at in range(len(characters) - 1))
+    if (
+        4 <= len(whole) <= _LONGEST_WRITTEN
+        and not (out and out[0][0] == whole and ":" not in whole and "," not in whole)
+        and not unspaced
+        and _WRITTEN.search(whole)
+    ):
+        out.append((whole, _number(whole, TermClass.WRITTEN)))
+    for run in unspaced:
+        out += [(run[at : at + 2], _number(run[at : at + 2].casefold(), TermClass.WORD)) for at in range(len(run) - 1)]
     return out
+
+
+@lru_cache(maxsize=1 << 16)
+def _compound(found: str) -> int | None:
+    """The term of one compound that is not in quotes, or None where it says too little."""
+    kind = _kind(found) if len(found) <= _LONGEST else None
+    return None if kind is None else _number(found.casefold() if kind is TermClass.WORD else found, kind)
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
