@@ -8,9 +8,10 @@ from typing import Any
 from ..budget import Budget, Occupancy
 from ..checkpoint import CheckpointStore
 from ..projection.plan import Phase, Trigger
-from ..session.compaction import Job, Outcome, compaction
+from ..session.compaction import Outcome, compaction
 from ..session.effects import Summariser, run
 from ..session.frame import front_of
+from ..session.job import Job
 from ..strategies.contract import CompactionRequest, DueState, Strategy
 from ..strategies.futureos.strategies import FutureosDeterministic
 from ..tokens import Counter

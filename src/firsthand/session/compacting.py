@@ -8,10 +8,11 @@ from ..projection.plan import Phase, Plan, Trigger
 from ..projection.report import Report, report_of
 from ..strategies.contract import CompactionRequest, Strategy
 from ..transcript import Entry, Text, View
-from .compaction import Job, Outcome, compaction
+from .compaction import Outcome, compaction
 from .cost import usage_cost
 from .effects import Steps, Store
 from .features import store_missing
+from .job import Job
 from .state import SessionState
 
 __all__ = ["compacted", "preview"]

@@ -9,55 +9,43 @@ transaction or not at all (design.md 5).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-import msgspec
-
-from ..budget import Budget, Occupancy
 from ..checkpoint import (
     Checkpoint,
-    CheckpointStore,
     Claim,
     Operation,
-    fingerprint,
     new_operation_id,
     operation_over,
 )
-from ..errors import FirsthandError, ProviderError
-from ..formats.wire.response import usage_of
-from ..projection.plan import Item, Kept, Plan
+from ..errors import FirsthandError
+from ..projection.plan import Plan
 from ..projection.render import project
 from ..projection.repair import repair
 from ..strategies.contract import (
-    CompactionRequest,
     Decision,
     NeedsSummary,
     Refused,
     Strategy,
     Summary,
-    SummaryRequest,
     Unchanged,
 )
-from ..summary.attempts import DEADLINE_SECONDS, pause_before_retry
-from ..summary.request import summary_body
-from ..summary.validation import accepted
-from ..tokens import FRAMING, entry_cost, total_cost
-from ..transcript import Usage, View, typed_text
-from .effects import AskModel, Pause, Steps, Store, Summariser
-from .events import Applied, Event, Failed, FellBack, Started, Unfinished
+from ..tokens import total_cost
+from ..transcript import Usage, View
+from .effects import Pause, Steps, Store
+from .events import Applied, Failed, FellBack, Started, Unfinished
 from .events import Unchanged as UnchangedEvent
-from .overflow.classifying import classify
-from .requests import Attachment, attached
+from .job import Job
+from .summarising import summary
 
-__all__ = ["Job", "Outcome", "OutcomeKind", "compaction"]
+__all__ = ["Outcome", "OutcomeKind", "compaction"]
 
 OutcomeKind: TypeAlias = Literal["applied", "fallback", "unchanged", "failed"]
 
 _POLL_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 420.0
-_MOST_REFUSALS = 16
 
 
 @dataclass(frozen=True)
@@ -73,58 +61,6 @@ class Outcome:
     """Of the summary's calls."""
     reused: bool = False
     """The same request was answered before; its checkpoint is given again, and nothing was called."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that one compaction needs to know."""
-
-    session: str
-    store: CheckpointStore
-    view: View
-    chain: str
-    """Chain hash of the view's newest entry, in hex: equal only for equal histories."""
-    strategy: Strategy
-    fallback: Strategy | None
-    """Takes over when `strategy` cannot do without the summary that failed."""
-    budget: Budget
-    request: CompactionRequest
-    previous: Checkpoint | None
-    occupancy: Occupancy
-    wire: str
-    model: str | None = None
-    system: Any = None
-    tools: Sequence[Any] | None = None
-    attachments: Sequence[Attachment] = ()
-    summariser: Summariser | None = None
-    output_cap: int | None = None
-    """The most output that the model may be asked for (SU-10); None where nobody said."""
-    deadline: float = DEADLINE_SECONDS
-    emit: Callable[[Event], None] = lambda event: None
-    price: Callable[[Sequence[Usage]], float | None] = lambda usage: None
-    view_for: Callable[[Strategy], View] | None = None
-    """Reads the view with the derived rows of another strategy than `strategy`; None where it carries none."""
-
-    @property
-    def key(self) -> str:
-        """What makes two requests the same (futureos.md 6.4): history, budget, settings, instructions and algorithm; not what came later."""
-        budget = self.budget
-        return fingerprint(
-            self.chain,
-            [
-                budget.window,
-                budget.output_ceiling,
-                budget.fixed,
-                budget.counter.name,
-                budget.profile,
-                budget.target,
-                budget.threshold,
-            ],
-            self.request,
-            [self.strategy.name, self.strategy.version, self.strategy.options()],
-            self.summariser is not None,
-            sorted(self.view.pins),
-        )
 
 
 def compaction(job: Job) -> Steps[Outcome]:
@@ -189,7 +125,7 @@ def _carried_out(job: Job, operation_id: str, decision: Decision, started: float
             )
             break
         for request in asked:
-            summaries[request.id] = yield from _summary(job, request, usage)
+            summaries[request.id] = yield from summary(job, request, usage)
         decision = _planned(job, summaries)
     fell_back = next((s.failure for s in summaries.values() if s.failure), None)
     if isinstance(decision, Refused) and fell_back is not None and job.fallback is not None:
@@ -250,76 +186,6 @@ def _planned(job: Job, summaries: Mapping[str, Summary] | None) -> Decision:
 
 def _plan_of(checkpoint: Checkpoint | None) -> Plan | None:
     return None if checkpoint is None else checkpoint.plan
-
-
-def _summary(job: Job, request: SummaryRequest, usage: list[Usage]) -> Steps[Summary]:
-    """Asks for one summary: bounded retries on passing failures, smaller when it is too large for us or for the provider (SU-08, SU-09)."""
-    if job.summariser is None:
-        return Summary(failure="no model for summaries is set")
-    cap = max(1, min(job.output_cap or request.max_output, job.budget.window // 2))
-    fitting = _shrunk_to_fit(job, msgspec.structs.replace(request, max_output=min(request.max_output, cap)))
-    if fitting is None:
-        return Summary(failure="the summary request does not fit into the window and cannot be made smaller")
-    request = fitting
-    retries = refusals = 0
-    while True:
-        body = _body(job, request)
-        try:
-            response: Mapping[str, Any] = yield AskModel(job.summariser, body, job.deadline)
-        except ProviderError as error:
-            if error.status is not None and classify(error.status, error.body).kind == "overflow":
-                refusals += 1
-                smaller = job.strategy.shrink(request) if refusals < _MOST_REFUSALS else None
-                if smaller is None:
-                    return Summary(failure="the summary request is too large and cannot be made smaller")
-                request = smaller
-                continue
-            pause = pause_before_retry(error, retries)
-            if pause is None:
-                return Summary(failure=f"the summary call failed: {error}")
-            retries += 1
-            yield Pause(pause)
-            continue
-        found = usage_of(job.wire, response)
-        if found is not None:
-            usage.append(found)
-        typed = (text for entry in job.view.entries if entry.role == "user" for text in typed_text(entry))
-        return accepted(job.wire, response, request, job.budget.counter, typed)
-
-
-def _shrunk_to_fit(job: Job, request: SummaryRequest) -> SummaryRequest | None:
-    """The largest form of a request that fits by our own count; None when none does, since what cannot fit is not sent (SU-09)."""
-    counter = job.budget.counter
-    costs: dict[int, int] = {}
-
-    def cost(item: Item) -> int:
-        if id(item) not in costs:
-            costs[id(item)] = (
-                entry_cost(job.view[item.entry], counter)
-                if isinstance(item, Kept)
-                else FRAMING + counter.count(item.text)
-            )
-        return costs[id(item)]
-
-    room = job.budget.window - request.max_output - (job.budget.fixed if request.system is None else 0)
-    while sum(map(cost, request.items)) + counter.count(request.instruction) > room:
-        smaller = job.strategy.shrink(request)
-        if smaller is None or len(smaller.items) >= len(request.items):
-            return None
-        request = smaller
-    return request
-
-
-def _body(job: Job, request: SummaryRequest) -> dict[str, Any]:
-    """The request's body: rendered like a request of the session, attachments included, so that it starts with the same bytes."""
-    last = job.view.entries[-1].id
-    shown_as = Plan(strategy="", version="", covered_from=last, cutoff=last, items=request.items)
-    entries = project(job.view, shown_as)
-    installed = () if job.previous is None else job.previous.plan.items
-    front = len(installed) if request.items[: len(installed)] == installed else 0
-    cutoff = "" if job.previous is None else job.previous.plan.cutoff
-    shown, _ = attached(entries[:front], entries[front:], job.attachments, cutoff)
-    return summary_body(request, job.wire, repair(shown).entries, model=job.model, system=job.system, tools=job.tools)
 
 
 def _checked(job: Job, plan: Plan) -> tuple[Refused | None, int]:

@@ -24,8 +24,9 @@ from firsthand.formats import read_sessions
 from firsthand.lab.arms import Arm
 from firsthand.lab.model.endpoint import Endpoint
 from firsthand.lab.model.jobs import Ask, Job, Jobs
-from firsthand.lab.model.ledger import BudgetSpentError, Call, Ledger, LedgerError, UnresolvedCallError
+from firsthand.lab.model.ledger import Ledger
 from firsthand.lab.model.open_book import ROUNDS, OpenReading, open_book
+from firsthand.lab.model.paid_calls import BudgetSpentError, Call, LedgerError, UnresolvedCallError
 from firsthand.lab.model.reading import Plan, Reading, places, read
 from firsthand.lab.model.results import as_csv, rows_of
 from firsthand.lab.money.prices import picos, price_given

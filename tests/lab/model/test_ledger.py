@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from firsthand.lab.model.endpoint import Endpoint
-from firsthand.lab.model.ledger import (
+from firsthand.lab.model.ledger import Ledger
+from firsthand.lab.model.paid_calls import (
     BudgetSpentError,
-    Ledger,
     LedgerError,
     Settled,
     UnresolvedCallError,
@@ -258,7 +258,8 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from firsthand.lab.model.endpoint import Endpoint
-from firsthand.lab.model.ledger import Ledger, BudgetSpentError, UnresolvedCallError
+from firsthand.lab.model.ledger import Ledger
+from firsthand.lab.model.paid_calls import BudgetSpentError, UnresolvedCallError
 from firsthand.lab.money.prices import picos, price_given
 
 folder, url, moment, calls = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])

@@ -11,7 +11,8 @@ from ...errors import ConfigError, MissingExtraError
 from ...formats.wire.response import usage_of
 from ...transcript import Usage
 from ..money.prices import Price
-from .ledger import Call, Ledger, Settled
+from .ledger import Ledger
+from .paid_calls import Call, Settled
 
 __all__ = ["Endpoint", "reply_json", "reply_usage"]
 

@@ -20,7 +20,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from ...errors import ProviderError
 from .endpoint import Endpoint
-from .ledger import BudgetSpentError, Call, Ledger, Reserved, UnresolvedCallError
+from .ledger import Ledger
+from .paid_calls import BudgetSpentError, Call, Reserved, UnresolvedCallError
 
 __all__ = ["Ask", "Job", "Jobs", "Unanswered"]
 

@@ -26,7 +26,7 @@ from .bodies import question_body
 from .endpoint import reply_json
 from .history_tools import DEFINITIONS, History, Lookups, Traced
 from .jobs import Ask, Job, Jobs, Unanswered
-from .ledger import BudgetSpentError, Call, UnresolvedCallError
+from .paid_calls import BudgetSpentError, Call, UnresolvedCallError
 from .parsing import Why
 from .reading import Place, Plan, contained_in, judge
 

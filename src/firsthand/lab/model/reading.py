@@ -27,7 +27,7 @@ from .batches import Batch, ModelExam, batches
 from .bodies import Way, question_body
 from .endpoint import reply_json
 from .jobs import Ask, Job, Jobs, Unanswered
-from .ledger import BudgetSpentError, Call, UnresolvedCallError
+from .paid_calls import BudgetSpentError, Call, UnresolvedCallError
 from .parsing import Why, filled, named, said
 from .results import Answer
 from .shape import RequestShape, shape_of
