@@ -25,8 +25,9 @@ from .audit_rows import Audit, Kept, KindKept, Ours, ReReadRow, Used
 from .boundaries import EXAM_TAIL, exam_tail
 from .exams.continuation import STEPS, continuation
 from .rereads import ReRead, kept_lines, lines_of, re_reads
+from .searched import Searched
 from .settings import is_setting
-from .values import Value, around, find_values, homes, pieces, reading, shows
+from .values import Value, around, find_values, homes, pieces, reading
 
 __all__ = ["WINDOW", "audit", "markers_of"]
 
@@ -235,10 +236,11 @@ class _Read:
     def __init__(self, entries: Iterable[Entry]) -> None:
         texts = reading(entries)
         self.text = "\n".join(texts)
+        self._searched = Searched(self.text)
         self.lines = frozenset(line for text in texts for line in lines_of(text))
 
     def shows(self, value: str) -> bool:
-        return shows(self.text, value)
+        return self._searched.shows(value)
 
     def names(self, target: str) -> bool:
         """Whether the last name of a path stands there, alone or in another path; of what is no path, the whole."""

@@ -357,7 +357,10 @@ class Bench:
 
     def _recall(self, made: Projected, most: int) -> Recall:
         """What a user message brings of the history before the boundary, in a block of at most so many tokens."""
-        from ..session.recall import recall_over
+        from ..session.recall import Recallable
 
-        block = recall_over(self.loaded.view.entries[: self.position], made.entries, self.loaded.counter, most)
+        if (key := ("recallable",)) not in self._kept:
+            self._kept[key] = Recallable(self.loaded.view.entries[: self.position])
+        history: Recallable = self._kept[key]
+        block = history.over(made.entries, self.loaded.counter, most)
         return lambda message: [text] if (text := block(message)) else []

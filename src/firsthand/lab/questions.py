@@ -18,8 +18,9 @@ from .exams.continuation import Continuation, continuation
 from .exams.recognition import SEEDS, Draws, draw
 from .exams.supported import askable, supported
 from .passages import HomeWords, Passages
+from .searched import Searched
 from .second_extractor import RareTokens
-from .values import Homes, Value, pieces, reading, shows
+from .values import Homes, Value, pieces, reading
 
 __all__ = ["EXAMS", "READER", "Measured", "Questions", "ask", "ask_with_recall", "questions"]
 
@@ -156,19 +157,22 @@ def ask(asked: Questions, shown: Sequence[Entry], size: int) -> list[Measured]:
     """
     messages = reading(shown)
     text = "\n".join(messages)
+    searched = Searched(text)
     out: list[Measured] = []
     if asked.published is not None:
         out += _published(asked.published, published.rendered(shown))
-    known = {value for value in asked.draws.distinct if shows(text, value)}
-    wrong = {value for value in asked.draws.distinct if value in asked.decoys and shows(text, asked.decoys[value])}
+    known = {value for value in asked.draws.distinct if searched.shows(value)}
+    wrong = {value for value in asked.draws.distinct if value in asked.decoys and searched.shows(asked.decoys[value])}
     if "recognition" in asked.exams:
         out += _drawn("recognition", asked.draws.older, known, wrong, asked.ages)
     if "recent" in asked.exams:
         out += _drawn("recent", asked.draws.recent, known, wrong, ())
     if "recognition-tokens" in asked.exams:
-        tokens = {value for value in asked.token_draws.distinct if shows(text, value)}
+        tokens = {value for value in asked.token_draws.distinct if searched.shows(value)}
         false = {
-            value for value in asked.token_draws.distinct if value in asked.decoys and shows(text, asked.decoys[value])
+            value
+            for value in asked.token_draws.distinct
+            if value in asked.decoys and searched.shows(asked.decoys[value])
         }
         out += _drawn("recognition-tokens", asked.token_draws.older, tokens, false, asked.ages)
     if asked.exams & {"supported", "cloze"}:
@@ -178,7 +182,7 @@ def ask(asked: Questions, shown: Sequence[Entry], size: int) -> list[Measured]:
         if "cloze" in asked.exams:
             out += _drawn("cloze", _askable(asked)[:1], told, (), asked.ages)
     if "continuation" in asked.exams:
-        out += _continuation(asked, text, size)
+        out += _continuation(asked, searched, size)
     if asked.rules:
         hits = sum(rule.text in text for rule in asked.rules)
         out.append(Measured("constraints", "user", hits, len(asked.rules), len(asked.rules)))
@@ -202,9 +206,9 @@ def ask_with_recall(asked: Questions, shown: Sequence[Entry], recall: Recall) ->
         text = "\n\n".join((published.rendered(shown), *recall(message)))
         out += [msgspec.structs.replace(one, exam="published+recall") for one in _published(asked.published, text)]
     if "cloze" in asked.exams:
-        text = "\n".join(messages)
+        searched = Searched("\n".join(messages))
         draws = _askable(asked)[:1]
-        known = {value.text for drawn in draws for value in drawn if shows(text, value.text)}
+        known = {value.text for drawn in draws for value in drawn if searched.shows(value.text)}
         told = _told(asked, messages, known)
         values = [value for drawn in draws for value in drawn]
         answers = answered(values, dict(asked.words), told, recall, asked.strange_lines)
@@ -270,9 +274,9 @@ def _drawn(
     return out
 
 
-def _continuation(asked: Questions, text: str, size: int) -> list[Measured]:
+def _continuation(asked: Questions, searched: Searched, size: int) -> list[Measured]:
     values = [value for value, _ in asked.used.asked]
-    known = [value.text for value in values if shows(text, value.text)]
+    known = [value.text for value in values if searched.shows(value.text)]
     best = _oracle(values, asked.line_costs, size)
     return [
         msgspec.structs.replace(one, oracle=sum(value.text in best for value in values if value.kind == one.source))

@@ -26,9 +26,10 @@ from .arms import size_of
 from .boundaries import Boundary
 from .questions import READER, Measured, ask, questions
 from .results import Row
+from .searched import Searched
 from .steadiness import Line, chosen_lines, stayed
 from .summarisers import CAP, extract, http_model, is_model, label
-from .values import KINDS, homes, literal, reading, shows
+from .values import KINDS, homes, literal, reading
 
 __all__ = ["AFTER", "EARLIEST_SHARE", "WINDOWS", "survive"]
 
@@ -152,11 +153,11 @@ class _Earliest:
         self._values = homes(entries[:first])
 
     def __call__(self, shown: Sequence[Entry]) -> Iterator[Measured]:
-        text = "\n".join(reading(shown))
+        searched = Searched("\n".join(reading(shown)))
         for source in KINDS:
             asked = [value.text for value in self._values.values() if value.kind == source]
             if asked:
-                yield Measured("earliest", source, sum(shows(text, value) for value in asked), len(asked), len(asked))
+                yield Measured("earliest", source, sum(map(searched.shows, asked)), len(asked), len(asked))
 
 
 class _Steady:

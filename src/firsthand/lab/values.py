@@ -33,6 +33,7 @@ __all__ = [
     "pieces",
     "reading",
     "shows",
+    "word_runs",
 ]
 
 Kind: TypeAlias = Literal["user", "assistant", "call", "tool"]
@@ -55,6 +56,7 @@ _N = rf"[^\W{_WIDE}]"
 """A word character of a script that puts spaces between words; scripts that do not have no token boundaries of their own."""
 
 _WORD = re.compile(_N)
+_RUN = re.compile(rf"{_N}+")
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
 _PLAIN = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _PASSES = 64
@@ -167,6 +169,11 @@ def shows(text: str, value: str) -> bool:
             return True
         start = text.find(value, start + 1)
     return False
+
+
+def word_runs(text: str) -> list[str]:
+    """The runs of word characters of a text. A text that shows a value has each run of the value as a run of its own: none may go on."""
+    return _RUN.findall(text)
 
 
 def _word(char: str) -> bool:

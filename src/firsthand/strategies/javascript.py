@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from decimal import Decimal
+from json.encoder import encode_basestring
 from typing import Any
 
 from ..codec import decode
@@ -39,9 +39,14 @@ def js_json(value: Any) -> str:
     """`value` as `JSON.stringify` writes it: no spaces, non-ASCII as it is, numbers as doubles, lone surrogates escaped."""
     match value:
         case str():
-            return _LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
-        case bool() | None:
-            return json.dumps(value)
+            quoted = encode_basestring(value)
+            return quoted if value.isascii() else _LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+        case True:
+            return "true"
+        case False:
+            return "false"
+        case None:
+            return "null"
         case int() | float():
             return _number(value)
         case list() | tuple():

@@ -90,8 +90,8 @@ def _runs(work: Work) -> list[_Run]:
             )
         )  # fmt: skip
     if wish.equal is not None:
-        command = work.run(f"--target {wish.rivals}", *by, *always)
-        runs.append(_Run("equal", command, wish.origins, replace(wish.equal, timed=False)))
+        command = work.run(f"--target {wish.rivals}", *by, *always, only)
+        runs.append(_Run("equal", command, wish.origins, replace(wish.equal, summarisers=last, timed=False)))
     return runs
 
 

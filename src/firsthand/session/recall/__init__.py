@@ -4,7 +4,7 @@ The core is pure: `pieces` (what a message asks for), `ranking` (which lines ans
 entries in memory (`recall_over`) and over the journal (`recall_stored`).
 """
 
-from .memory import recall_over
+from .memory import Recallable, recall_over
 from .stored import recall_stored
 
-__all__ = ["recall_over", "recall_stored"]
+__all__ = ["Recallable", "recall_over", "recall_stored"]

@@ -11,7 +11,7 @@ from .lines import Line, Readable
 from .ranking import wanted_lines
 from .shown import Shown
 
-__all__ = ["recall_over"]
+__all__ = ["Recallable", "recall_over"]
 
 
 def recall_over(
@@ -28,38 +28,63 @@ def recall_over(
     Returns:
         Takes the text of a message and returns the text of its block, or None when nothing relevant is found.
     """
-    literally = Shown(shown)
-    index = _Index(entries, literally)
-    return lambda message: block_of(wanted_lines(message, index, literally.shows), counter, most)
+    return Recallable(entries).over(shown, counter, most)
+
+
+class Recallable:
+    """A covered history, indexed once for as many projections of it as there are.
+
+    Args:
+        entries: the history, oldest first.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._index = _Index(entries)
+
+    def over(self, shown: Iterable[Entry], counter: Counter, most: int = 1_000) -> Callable[[str], str | None]:
+        """What a user message would bring back beside one projection; as `recall_over`."""
+        literally = Shown(shown)
+        omitted = _Omitted(self._index, literally)
+        return lambda message: block_of(wanted_lines(message, omitted, literally.shows), counter, most)
 
 
 class _Index:
-    """Words of omitted lines and where they stand."""
+    """Words of lines and where they stand."""
 
-    def __init__(self, entries: Sequence[Entry], shown: Shown) -> None:
+    def __init__(self, entries: Sequence[Entry]) -> None:
         self.total = len(entries)
-        self._lines: list[Line] = []
-        self._at: dict[str, list[int]] = {}
-        self._entries: dict[str, int] = {}
+        self.lines: list[Line] = []
+        self.at: dict[str, list[int]] = {}
+        self.entries: dict[str, int] = {}
         seen: set[str] = set()
         # The newest of equal lines stands for all of them.
         for order in range(len(entries) - 1, -1, -1):
             words: set[str] = set()
             for line in Readable(entries[order], order).lines():
                 words |= line.words
-                if line.text in seen or not line.words or shown.has_line(line.text):
+                if line.text in seen or not line.words:
                     continue
                 seen.add(line.text)
-                number = len(self._lines)
-                self._lines.append(line)
+                number = len(self.lines)
+                self.lines.append(line)
                 for word in line.words:
-                    self._at.setdefault(word, []).append(number)
+                    self.at.setdefault(word, []).append(number)
             for word in words:
-                self._entries[word] = self._entries.get(word, 0) + 1
+                self.entries[word] = self.entries.get(word, 0) + 1
+
+
+class _Omitted:
+    """What of an index a projection does not show as a whole line."""
+
+    def __init__(self, index: _Index, shown: Shown) -> None:
+        self._index = index
+        self._shown = shown
+        self.total = index.total
 
     def frequency(self, word: str) -> int:
-        return self._entries.get(word, 0)
+        return self._index.entries.get(word, 0)
 
     def lines(self, words: Sequence[str]) -> Iterable[Line]:
-        numbers = {number for word in words for number in self._at.get(word, ())}
-        return [self._lines[number] for number in sorted(numbers)]
+        numbers = {number for word in words for number in self._index.at.get(word, ())}
+        found = (self._index.lines[number] for number in sorted(numbers))
+        return [line for line in found if not self._shown.has_line(line.text)]
