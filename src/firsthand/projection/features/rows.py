@@ -43,7 +43,8 @@ _COUNTED = (TermClass.SMALL_NUMBER, TermClass.NUMBER, TermClass.WRITTEN)
 _CLASS = (1 << CLASS_BITS) - 1
 _START = itemgetter(0)
 _DIGITS = re.compile(r"\d+")
-_NO_DIGITS = {ord(digit): None for digit in "0123456789"}
+_ASCII = bytes(range(128))
+_ASCII_DIGITS = b"0123456789"
 _LINE_NUMBER = re.compile(r"\d+(?:→|\t|$)")
 """What a tool that shows a file puts before each line. It names nothing, and would make every line new."""
 
@@ -156,16 +157,15 @@ def _repeating(lines: Sequence[str]) -> Iterable[int]:
     if len(lines) < _MANY:
         return ()
     numbers: Sequence[int] = range(len(lines))
-    joined = "\n".join(lines)
-    if joined.isascii():
+    data = "\n".join(lines).encode("utf-8", "surrogatepass")
+    if not _DIGITS.search(data.translate(None, _ASCII).decode("utf-8", "surrogatepass")):
         # Lines of one form are also equal without their digits, which is found sooner.
-        bare = joined.translate(_NO_DIGITS).split("\n")
-        times = Counter(bare)
-        numbers = [number for number, line in enumerate(bare) if times[line] >= _MANY]
+        bare = data.translate(None, _ASCII_DIGITS).split(b"\n")
+        like = Counter(bare)
+        numbers = [number for number, line in enumerate(bare) if like[line] >= _MANY]
         if not numbers:
             return ()
-        joined = "\n".join([lines[number] for number in numbers])
-    forms = _DIGITS.sub("0", joined).split("\n")
+    forms = _DIGITS.sub("0", "\n".join([lines[number] for number in numbers])).split("\n")
     times = Counter(forms)
     seen: set[str] = set()
     out: list[int] = []

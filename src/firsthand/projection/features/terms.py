@@ -70,8 +70,8 @@ _PLAIN_PIECE = re.compile(r"[a-zA-Z]{1,7}|[^a-zA-Z0-9_\s]{1,3}|_{1,3}|[0-9]{1,3}
 """The same for ASCII text."""
 _UNIT = r" (?:(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
 _UNIT_AFTER = re.compile(rf"(?<![\w.])\d+(?:\.\d+)?{_UNIT}")
-_UNIT_AFTER_DIGIT = re.compile(rf"\d{_UNIT}")
-"""Found sooner, since it begins with one kind of character."""
+_UNIT_AFTER_DIGIT, _UNIT_AFTER_PLAIN_DIGIT = re.compile(rf"\d{_UNIT}"), re.compile(rf"[0-9]{_UNIT}")
+"""Found sooner, since they begin with one kind of character."""
 # fmt: off
 _STOP = frozenset({
     "about", "above", "after", "again", "against", "also", "although", "always", "among", "another", "anything",
@@ -149,7 +149,9 @@ def unit_terms(line: str) -> list[int]:
 
 def places_of_units(text: str) -> Iterator[int]:
     """Where in a text such terms may stand, without leaving one out."""
-    return (match.start() for match in _UNIT_AFTER_DIGIT.finditer(text))
+    return (
+        match.start() for match in (_UNIT_AFTER_PLAIN_DIGIT if text.isascii() else _UNIT_AFTER_DIGIT).finditer(text)
+    )
 
 
 def named_terms(text: str) -> list[tuple[str, TermClass]]:

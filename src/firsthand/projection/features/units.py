@@ -20,7 +20,6 @@ _LONG_PROSE = 120
 _LONGEST = 256
 _WINDOW = 160
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)|(?<=[。！？；])")
-_LINE = re.compile(r"\S(?:[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]*\S)?")
 _BREAKS = re.compile(r"[\s,;]")
 
 
@@ -96,12 +95,16 @@ def cuts(text: str, *, prose: bool) -> Iterator[tuple[int, int]]:
         prose: whether somebody wrote it for a reader, so that sentences end at full stops.
     """
     most = _LONG_PROSE if prose else _LONGEST
-    for match in _LINE.finditer(text):
-        start, end = match.span()
-        if end - start <= most:
-            yield start, end
-        else:
-            yield from _pieces(text, start, end, prose)
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if rest := line.lstrip():
+            start = at + len(line) - len(rest)
+            end = start + len(rest.rstrip())
+            if end - start <= most:
+                yield start, end
+            else:
+                yield from _pieces(text, start, end, prose)
+        at += len(line)
 
 
 def _pieces(text: str, start: int, end: int, prose: bool) -> Iterator[tuple[int, int]]:
