@@ -133,7 +133,7 @@ def weight_of(term: str, *entries: object) -> int:
     from firsthand.projection.features.terms import word
 
     pool = Pool.of(read_row(extract(entry)) for entry in session(*entries))  # type: ignore[arg-type]
-    return weights(pool, heard(pool))[pool.vocabulary.index(word(term)[1][0])]
+    return weights(pool, heard(pool))[pool.mentions.index(word(term)[1][0])]
 
 
 def test_what_user_and_agent_wrote_is_worth_more_than_what_a_tool_printed() -> None:

@@ -33,7 +33,7 @@ def test_a_row_lists_blocks_units_sizes_and_terms() -> None:
 
 def terms_of(pool: Pool, unit: int) -> set[int]:
     """The terms of a unit by what they are, not by their places in the pool."""
-    return {pool.vocabulary[term] for term in pool.terms_of(unit)}
+    return {pool.mentions[term] for term in pool.terms_of(unit)}
 
 
 LINES = ["Look at src/app.py.", "Port 8123 is taken.", "path: src/app.py"]

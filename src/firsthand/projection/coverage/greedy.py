@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from itertools import accumulate, islice
 from operator import floordiv, sub
 
@@ -19,11 +19,11 @@ _MASK = (1 << _UNITS) - 1
 _DENSITY = _SCALE + _UNITS
 # A key is `unit - ((worth << _DENSITY) // cost & ~_MASK)`, written out where it is made, since a call would take longer.
 _FEW = 2_048
-"""Units that the heap starts with at least."""
+"""Units that are given a key at first, at least."""
 _EVERY = 16
 """One in so many densities is looked at to find where the densest end."""
 _MORE = 4
-"""How many times as many units are looked at when those in the heap are too sparse."""
+"""How many times as many units are looked at when those with a key are too sparse."""
 _PATIENCE = 256
 """Units in a row that do not fit the room before the greedy stops looking for smaller ones."""
 
@@ -52,7 +52,10 @@ class Cover:
         self._costs = costs
         self._costs_now = [cost + opening for cost in costs]
         self._opened: set[int] = set()
+        self._dense: list[int] = []
+        """Keys as they were offered, the densest last."""
         self._heap: list[int] = []
+        """Keys that came later."""
         self._too_large: list[int] = []
         self._offered: tuple[Sequence[int], Sequence[int], Sequence[int]] = (), (), ()
         """The offered units, and what each of them was worth and took then."""
@@ -61,7 +64,7 @@ class Cover:
         self._sample: list[int] = []
         """Densities of some of the offered units, falling."""
         self._floor = 0
-        """Units that are less dense than this are not in the heap yet."""
+        """Units that are less dense than this have no key yet."""
         self._opened_since: list[int] = []
 
     def cost(self, unit: int) -> int:
@@ -120,27 +123,33 @@ class Cover:
 
     def _spent(self, room: int) -> tuple[list[int], int]:
         self._too_large = []
-        heap = self._heap
+        heap, dense = self._heap, self._dense
         costs, chosen = self._costs_now, self.chosen
         offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
         picked: list[int] = []
         misses = 0
         floor = -self._floor << _DENSITY
         while misses < _PATIENCE:
-            key = heap[0] if heap else 0
-            if key >= floor:
-                if not floor:
-                    break
+            if dense and (not heap or dense[-1] < heap[0]):
+                key = dense.pop()
+            elif heap:
+                key = heappop(heap)
+            elif floor:
+                key = 0
+            else:
+                break
+            if key >= floor and floor:
+                if key:
+                    heappush(heap, key)
                 self._lower()
                 floor = -self._floor << _DENSITY
                 continue
             unit = key & _MASK
             if unit in chosen:
-                heappop(heap)
                 continue
             cost = costs[unit]
             if cost > room:
-                self._too_large.append(heappop(heap))
+                self._too_large.append(key)
                 misses += 1
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
@@ -148,11 +157,9 @@ class Cover:
             for term in own:
                 worth += weights[term]
             if not worth:
-                heappop(heap)
                 continue
             now = unit - ((worth << _DENSITY) // cost & ~_MASK)
             if now == key:
-                heappop(heap)
                 picked.append(unit)
                 chosen.add(unit)
                 room -= cost
@@ -162,11 +169,11 @@ class Cover:
                 if self._open(run_of[unit]):
                     self._offer_cheaper(run_of[unit])
             else:
-                heapreplace(heap, now)
+                heappush(heap, now)
         return picked, room
 
     def _offer(self, units: Sequence[int] | None, room: int) -> None:
-        """Fills the heap with the densest of the units that are worth anything; the others follow if it comes to that."""
+        """Makes keys for the densest of the units that are worth anything; the others follow if it comes to that."""
         if units is None:
             units = range(len(self.pool))
             self._worth_then = worths = self._worths()
@@ -179,7 +186,7 @@ class Cover:
                 self._worth_then[unit] = worth
         self._offered = units, worths, costs
         self._opened_since = []
-        self._heap = []
+        self._dense, self._heap = [], []
         self._sample = sorted(map(floordiv, worths[::_EVERY], costs[::_EVERY]), reverse=True)
         self._fill(max(_FEW, room))
 
@@ -190,11 +197,11 @@ class Cover:
         return list(map(sub, islice(at, 1, None), at))
 
     def _fill(self, enough: int, below: int | None = None) -> None:
-        """Puts about so many units, of those below a density, into the heap and lowers the floor to the least dense of them."""
+        """Makes keys for about so many units, of those below a density, and lowers the floor to the least dense of them."""
         sampled = enough // _EVERY
         self._floor = floor = self._sample[sampled] if sampled < len(self._sample) else 0
         least = max(1, floor * min(self._offered[2], default=1))
-        self._heap += [
+        self._dense += [
             unit - ((worth << _DENSITY) // cost & ~_MASK)
             for unit, worth, cost in zip(*self._offered, strict=True)
             if worth >= least and worth >= floor * cost and (below is None or worth < below * cost)
@@ -202,8 +209,8 @@ class Cover:
         if below is not None:
             # A block that was opened since has cheaper units than were offered.
             for run in self._opened_since:
-                self._heap += self._cheaper(run, floor, below)
-        heapify(self._heap)
+                self._dense += self._cheaper(run, floor, below)
+        self._dense.sort(reverse=True)
 
     def _lower(self) -> None:
         above = sum(density >= self._floor for density in self._sample) * _EVERY

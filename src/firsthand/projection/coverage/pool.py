@@ -1,13 +1,12 @@
 """The units of many entries side by side, the blocks they belong to, and where the terms of each begin.
 
-Within a pool the terms are counted from 0 in order of first mention, so that whatever is said of them stands in lists. Hashes are looked up
-once, here; a term that nobody mentioned before a unit is told by its number.
+Within a pool a term is the place of its first mention, so that whatever is said of terms stands in lists and hashes are looked up once,
+here; and a term that nobody mentioned before a unit is told by its place.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate, count
@@ -34,7 +33,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass
 class Pool:
-    """Units in original order. Unit `u` has the terms `terms[offsets[u]:offsets[u + 1]]`, which are places in `vocabulary`.
+    """Units in original order. Unit `u` has the terms `terms[offsets[u]:offsets[u + 1]]`, which are places in `mentions`.
 
     Lists where numbers are looked at one by one, so that none is made anew at each look.
     """
@@ -43,15 +42,15 @@ class Pool:
     ends: array[int] = field(default_factory=lambda: array("I"))
     sizes: list[int] = field(default_factory=list)
     terms: list[int] = field(default_factory=list)
+    mentions: array[int] = field(default_factory=lambda: array("I"))
+    """The same as `features.terms` numbers them: `terms[m]` is the first place that has the number `mentions[m]`."""
     vocabulary: list[int] = field(default_factory=list)
-    """The different terms as `features.terms` numbers them, in order of first mention."""
+    """The different terms, in order."""
     offsets: list[int] = field(default_factory=lambda: [0])
     runs: list[Run] = field(default_factory=list)
     """In original order."""
     run_of: list[int] = field(default_factory=list)
     """Number of each unit's run."""
-    known: list[int] = field(default_factory=list)
-    """How many terms were mentioned before each run: those from there on are new in it."""
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Pool:
@@ -74,19 +73,17 @@ class Pool:
                 run_of += [len(runs)] * length
                 runs.append(Run(position, block, source, at, at + length))
                 at += length
-        pool.starts, pool.ends, of_sizes, of_counts, of_terms = (array("I", b"".join(column)) for column in columns)
+        pool.starts, pool.ends, of_sizes, of_counts, mentions = (array("I", b"".join(column)) for column in columns)
         pool.sizes = of_sizes.tolist()
         pool.offsets = list(accumulate(of_counts, initial=0))
-        if pool.offsets[-1] != len(of_terms) or at != len(of_sizes):
+        if pool.offsets[-1] != len(mentions) or at != len(of_sizes):
             raise JournalDamagedError(
-                f"stored rows name {pool.offsets[-1]} terms of {at} units and hold {len(of_terms)} of {len(of_sizes)}"
+                f"stored rows name {pool.offsets[-1]} terms of {at} units and hold {len(mentions)} of {len(of_sizes)}"
             )
-        numbers: defaultdict[int, int] = defaultdict(count().__next__)
-        number, offsets, all_terms, known = numbers.__getitem__, pool.offsets, pool.terms, pool.known
-        for run in runs:
-            known.append(len(numbers))
-            all_terms += map(number, of_terms[offsets[run.first] : offsets[run.end]])
-        pool.vocabulary = list(numbers)
+        pool.mentions = mentions
+        first: dict[int, int] = {}
+        pool.terms = list(map(first.setdefault, mentions, count()))
+        pool.vocabulary = list(first.values())
         return pool
 
     def __len__(self) -> int:
@@ -97,5 +94,5 @@ class Pool:
         return self.runs[self.run_of[unit]]
 
     def terms_of(self, unit: int) -> list[int]:
-        """The terms of one unit, each once, as places in `vocabulary`."""
+        """The terms of one unit, each once, as places in `mentions`."""
         return self.terms[self.offsets[unit] : self.offsets[unit + 1]]

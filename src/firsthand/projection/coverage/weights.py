@@ -55,7 +55,7 @@ class Heard:
 def heard(pool: Pool) -> Heard:
     """Who used which terms, in one pass over the pool. Ages count the pieces of the units that follow."""
     terms, offsets = pool.terms, pool.offsets
-    spoken = [0] * len(pool.vocabulary)
+    spoken = [0] * len(terms)
     last = [-1] * len(spoken)
     sizes = []
     for number, run in enumerate(pool.runs):
@@ -74,10 +74,10 @@ def heard(pool: Pool) -> Heard:
 
 
 def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]:
-    """The weight of every term of the pool, as whole numbers of at least 1."""
+    """The weight of every term of the pool, as whole numbers of at least 1; 0 at the other places of `mentions`."""
     terms, offsets, ages = pool.terms, pool.offsets, found.ages
     by_class, recurring = _tables(weighing)
-    best = [by_class[Source.RESULT][0]] * len(pool.vocabulary)
+    best = [by_class[Source.RESULT][0]] * len(terms)
     runs: tuple[list[tuple[int, Run]], ...] = tuple([] for _ in Source)
     for numbered in enumerate(pool.runs):
         runs[numbered[1].source].append(numbered)
@@ -87,10 +87,12 @@ def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]
             weighed = by_class[source][ages[number]]
             for term in terms[offsets[run.first] : offsets[run.end]]:
                 best[term] = weighed
-    out = [weighed[term & _CLASS] for weighed, term in zip(best, pool.vocabulary, strict=True)]
-    for term, n in enumerate(found.spoken):
-        if n > 1:
-            out[term] = out[term] * recurring[min(n, _MOST_COUNTED - 1)] // 100
+    out = [0] * len(terms)
+    mentions, spoken = pool.mentions, found.spoken
+    for term in pool.vocabulary:
+        weight = best[term][mentions[term] & _CLASS]
+        n = spoken[term]
+        out[term] = weight * recurring[min(n, _MOST_COUNTED - 1)] // 100 if n > 1 else weight
     return out
 
 

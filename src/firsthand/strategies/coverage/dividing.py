@@ -104,11 +104,7 @@ def divided(
     whole = stays_whole(
         found,
         in_place.keys(),
-        {
-            original.kept.entry
-            for original in found
-            if original.kind == "assistant" and names_something(view[original.kept.entry])
-        },
+        lambda entry_id: names_something(view[entry_id]),
         target=room.target,
         most=room.limit * 3 // 4 if room.may_rise else room.target,
         reserved=tail_cost + _LABELS + FRAMING,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, repeat
@@ -77,7 +76,7 @@ def worthwhile(
     joined, first = _joined(pool, offer.text)
     known = len(weights)
     trial = Cover(
-        joined, [*weights, *repeat(0, len(joined.vocabulary) - known)], [size + 1 for size in joined.sizes], opening
+        joined, [*weights, *repeat(0, len(joined.terms) - known)], [size + 1 for size in joined.sizes], opening
     )
     trial.take(forced)
     picked = [unit for unit in trial.spend(room)[0] if unit >= first]
@@ -105,18 +104,18 @@ def _joined(pool: Pool, text: str) -> tuple[Pool, int]:
     row = read_row(extract(Entry(id="summary", role="assistant", blocks=(Text(bullets),))))
     own = Pool.of([row])
     first = len(pool)
-    numbers = defaultdict(count(len(pool.vocabulary)).__next__, zip(pool.vocabulary, count(), strict=False))
-    own_terms = [numbers[own.vocabulary[term]] for term in own.terms]
+    numbers = {pool.mentions[term]: term for term in pool.vocabulary}
+    own_terms = list(map(numbers.setdefault, own.mentions, count(len(pool.terms))))
     joined = Pool(
         starts=pool.starts + own.starts,
         ends=pool.ends + own.ends,
         sizes=pool.sizes + own.sizes,
         terms=pool.terms + own_terms,
-        vocabulary=list(numbers),
+        mentions=pool.mentions + own.mentions,
+        vocabulary=list(numbers.values()),
         offsets=[*pool.offsets, *(pool.offsets[-1] + offset for offset in own.offsets[1:])],
         runs=[*pool.runs, Run(-1, 0, Source.INJECTED, first, first + len(own))],
         run_of=pool.run_of + [len(pool.runs)] * len(own),
-        known=[*pool.known, len(pool.vocabulary)],
     )
     return joined, first
 

@@ -37,16 +37,16 @@ def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple
         skipped: blocks that are shown anyway.
     """
     out: list[int] = []
-    for number, run in enumerate(pool.runs):
+    for run in pool.runs:
         if run.entry >= end:
             break
         if run.source is Source.ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
-            known = pool.known[number]
+            known = pool.offsets[run.first]
             for first, last in _lines(pool, run, text):
                 terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
                 if any(
-                    term >= known and pool.vocabulary[term] & _CLASS != TermClass.WORD for term in terms
+                    term >= known and pool.mentions[term] & _CLASS != TermClass.WORD for term in terms
                 ) or _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]):
                     out += range(first, last)
     return out

@@ -68,7 +68,7 @@ def _reason(
     is_user_whole: bool,
 ) -> str:
     block = entries[group.position].blocks[group.block]
-    numbers = pool.vocabulary
+    numbers = pool.mentions
     found = [
         (term, unit) for unit in group.units for term in first.get(unit, ()) if numbers[term] & _CLASS != TermClass.WORD
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...projection.originals import Original
@@ -47,7 +47,7 @@ class Whole:
 def stays_whole(
     found: Sequence[Original],
     placed_ids: Collection[str],
-    telling: Collection[str],
+    tells: Callable[[str], bool],
     *,
     target: int,
     most: int,
@@ -60,7 +60,7 @@ def stays_whole(
     Args:
         found: the covered originals, in order.
         placed_ids: entries that stay in place whatever they take (system, developer).
-        telling: entries whose own words name something; the assistant's other messages are left out.
+        tells: whether an entry's own words name something; the assistant's other messages are left out.
         target: wanted size of the history.
         most: what the target may rise to for user text; the target itself when it is fixed.
         reserved: tokens of the tail and of our own labels.
@@ -90,9 +90,16 @@ def stays_whole(
         found, "instruction", instructions, min(target - reserved - cost, target * _INSTRUCTIONS // 100), chosen
     )
     free = max(0, target - reserved - cost)
-    prose = [n for n, original in enumerate(found) if original.kind == "assistant" and original.kept.entry in telling]
-    prose_cost = sum(found[number].cost for number in prose)
-    prose_fits = prose_cost * 100 <= free * prose_share
+    prose: list[int] = []
+    prose_cost = 0
+    prose_fits = True
+    for number, original in enumerate(found):
+        if original.kind == "assistant" and tells(original.kept.entry):
+            prose.append(number)
+            prose_cost += original.cost
+            if prose_cost * 100 > free * prose_share:
+                prose_fits = False
+                break
     if prose_fits:
         chosen.update(prose)
         cost += prose_cost
