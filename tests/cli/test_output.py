@@ -100,3 +100,13 @@ def test_control_characters_out_of_a_file_do_not_reach_the_terminal(capsys: pyte
     assert "a␛[2Jb" in shown.out
     assert "bell␇" in shown.out
     assert [found for found in shown.out + shown.err if found in "\x1b\x07\x9b"] == []
+
+
+@pytest.mark.parametrize(("tail", "heading"), [("forced", ["name", "tail", "hits"]), (None, ["name", "hits"])])
+def test_a_spare_column_shows_only_when_a_row_fills_it(
+    tail: str | None, heading: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(("name", "tail", "hits"), [("a", None, 1), ("b", tail, 2)], spare=("tail",))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == heading
+    assert [line.split() for line in lines[2:]] == [["a", "1"], ["b", *([tail] if tail else []), "2"]]

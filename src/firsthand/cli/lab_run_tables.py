@@ -61,7 +61,7 @@ def _print_scores(rows: Sequence[Row], least: int) -> None:
                 )
                 for score in found if (score.exam, score.rival, score.recall) == (exam, rival, recall)
             ],
-            title=f"{exam}{_recall(recall)}{f', at the size of {rival}' if rival else ''} (reader: literal; %)",
+            title=f"{exam}{_recall(recall)}{f', at the size of {rival}' if rival else ''} (reader: literal; %)", spare=("size",),
         )  # fmt: skip
 
 
@@ -114,6 +114,7 @@ def _print_sessions(rows: Sequence[Row]) -> None:
                 for key, found in sorted(groups.items(), key=lambda group: group[0][0])
             ],
             title=f"{exam}{_recall(recall)}{f', at the size of {rival}' if rival else ''}, in %, each session with its boundaries pooled",
+            spare=("size",),
         )  # fmt: skip
 
 
@@ -142,6 +143,7 @@ def _print_kinds(rows: Sequence[Row]) -> None:
         ("exam", "strategy", "summary", "size of", "tail", *_SOURCES),
         ((*key, *(_cell(cells, source) for source in _SOURCES)) for key, cells in groups.items()),
         title="Hits / questions by source, all sessions",
+        spare=("size of", "tail"),
     )
 
 

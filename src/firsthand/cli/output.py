@@ -71,7 +71,12 @@ def _pour(file: BinaryIO, pieces: Iterable[bytes]) -> None:
 
 
 def table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None, short: Collection[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    short: Collection[str] = (),
+    spare: Collection[str] = (),
 ) -> None:
     """A table on stdout; numbers are right-aligned and grouped by thousands.
 
@@ -82,12 +87,20 @@ def table(
         rows: as many cells in each as there are columns; None is an empty cell.
         title: a line above it.
         short: headings of columns whose cells are cut to one line, which ends in an ellipsis; only for what `--json` has in full.
+        spare: headings of columns that are left out where no row has anything in them.
     """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     listed = [list(row) for row in rows]
+    kept = [
+        number
+        for number, column in enumerate(columns)
+        if column not in spare or any(row[number] not in (None, "") for row in listed)
+    ]
+    columns = [columns[number] for number in kept]
+    listed = [[row[number] for number in kept] for row in listed]
     cells = [[_cell(value) for value in row] for row in listed]
     console = Console(width=None if sys.stdout.isatty() else _PIPED, highlight=False, markup=False)
     widths = _widths(columns, cells, console.width)
