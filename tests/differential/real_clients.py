@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import queue
 import signal
 import subprocess
+import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -92,6 +96,47 @@ def running(command: list[str], place: Place, environment: Mapping[str, str], **
                 stream.close()
 
 
+class Told:
+    """A client that is told what to do, and tells what it did, in lines of JSON.
+
+    Args:
+        process: as `running` gave it, with its stdin open.
+        name: of the client, for a wait that was too long.
+        model: the model behind it.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], name: str, model: ScriptedModel) -> None:
+        self._process = process
+        self._name = name
+        self._model = model
+        self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def wait(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next line that is wanted; those before it are dropped."""
+        end = time.monotonic() + PATIENCE
+        while (left := end - time.monotonic()) > 0:
+            with contextlib.suppress(queue.Empty):
+                got = self._lines.get(timeout=left)
+                if wanted(got):
+                    return got
+        raise TimeoutError(
+            f"{self._name} did not answer within {PATIENCE:.0f} s; {len(self._model.seen)} requests came in"
+        )
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(ValueError):  # closed at the end of the run
+            for line in self._process.stdout:
+                with contextlib.suppress(json.JSONDecodeError):
+                    self._lines.put(json.loads(line))
+
+
 @dataclass
 class ScriptedModel:
     """Answers to agent steps and to requests for a summary, each from a queue of its own; it keeps which request was which."""
@@ -117,6 +162,11 @@ class ScriptedModel:
 def used(total: int, output: int = 20) -> Usage:
     """Usage that adds up to `total`."""
     return Usage(input_tokens=total - output, output_tokens=output)
+
+
+def says(text: str, tokens: int = 1_000) -> Reply:
+    """An answer of the model and the usage that goes with it."""
+    return Reply(text, usage=used(tokens))
 
 
 def lines(mark: str, length: int) -> str:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import queue
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from real_clients import PATIENCE, Place, ScriptedModel, program, running, used
+from real_clients import Place, ScriptedModel, Told, program, running, used
 
 from firsthand.testing.server import Call, FakeServer, Received, Reply
 
@@ -60,13 +56,11 @@ class Codex:
     """A session of the client. Each turn's answers are given along with it."""
 
     def __init__(self, process: subprocess.Popen[str], model: ScriptedModel, work: Path) -> None:
-        self._process = process
+        self._told = Told(process, "Codex", model)
         self._model = model
-        self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
         self._number = 0
-        threading.Thread(target=self._read, daemon=True).start()
         self._ask("initialize", {"clientInfo": {"name": "differential", "title": "differential", "version": "0"}})
-        self._send({"method": "initialized", "params": {}})
+        self._told.send({"method": "initialized", "params": {}})
         options = {"cwd": str(work), "approvalPolicy": "never", "sandbox": "danger-full-access"}
         self._thread = self._ask("thread/start", options)["thread"]["id"]
 
@@ -77,41 +71,20 @@ class Codex:
         if image:
             parts.append({"type": "image", "url": image})
         self._ask("turn/start", {"threadId": self._thread, "input": parts})
-        self._wait(lambda got: got.get("method") == "turn/completed")
+        self._told.wait(lambda got: got.get("method") == "turn/completed")
 
     def compact(self) -> None:
         """The explicit compaction."""
         self._ask("thread/compact/start", {"threadId": self._thread})
-        self._wait(lambda got: got.get("method") == "turn/completed")
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
-        self._process.stdin.flush()
+        self._told.wait(lambda got: got.get("method") == "turn/completed")
 
     def _ask(self, method: str, params: dict[str, Any]) -> Any:
         self._number += 1
         number = self._number
-        self._send({"id": number, "method": method, "params": params})
-        got = self._wait(lambda got: got.get("id") == number and "method" not in got)
+        self._told.send({"id": number, "method": method, "params": params})
+        got = self._told.wait(lambda got: got.get("id") == number and "method" not in got)
         assert "result" in got, got
         return got["result"]
-
-    def _wait(self, wanted: Any) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE
-        while (left := end - time.monotonic()) > 0:
-            with contextlib.suppress(queue.Empty):
-                got = self._lines.get(timeout=left)
-                if wanted(got):
-                    return got
-        raise TimeoutError(f"Codex did not answer within {PATIENCE:.0f} s; {len(self._model.seen)} requests came in")
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with contextlib.suppress(ValueError):  # closed at the end of the run
-            for line in self._process.stdout:
-                with contextlib.suppress(json.JSONDecodeError):
-                    self._lines.put(json.loads(line))
 
 
 @contextlib.contextmanager
@@ -134,11 +107,6 @@ def codex(release: str, folder: Path, *, built_in: bool = False) -> Iterator[tup
             ) as process,
         ):
             yield Codex(process, model, place.work), model
-
-
-def says(text: str, tokens: int = 1_000) -> Reply:
-    """An answer of the model and the usage that goes with it."""
-    return Reply(text, usage=used(tokens))
 
 
 def runs(mark: str, count: int = 20, tokens: int = 1_000, text: str = "") -> Reply:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codex_client import LIMIT, RELEASES, Codex, codex, runs, says
+from codex_client import LIMIT, RELEASES, Codex, codex, runs
 from codex_compared import Verdict, judged
-from real_clients import TALLY, ScriptedModel, lines
+from real_clients import TALLY, ScriptedModel, lines, says
 
 from firsthand.strategies import strategy_by_name
 from firsthand.testing.server import Failure

@@ -134,11 +134,6 @@ def _address(lines: Any) -> str:
     raise AssertionError("OpenCode ended before it served anything")
 
 
-def says(text: str, tokens: int = 1_000) -> Reply:
-    """An answer of the model and the usage that goes with it."""
-    return Reply(text, usage=used(tokens))
-
-
 def runs(mark: str, count: int = 20, tokens: int = 1_000, text: str = "") -> Reply:
     """A shell call that prints so many lines."""
     command = f"seq -f '{mark}-%05g of the lines that this command prints' {count}"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opencode_client import RELEASE, OpenCode, opencode, runs, says
+from opencode_client import RELEASE, OpenCode, opencode, runs
 from opencode_compared import Verdict, judged, stored, untimely
 from opencode_pruned import cleared
-from real_clients import TALLY, lines
+from real_clients import TALLY, lines, says
 
 from firsthand.strategies import strategy_by_name
 from firsthand.testing.server import Failure

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from real_clients import PATIENCE, Place, ScriptedModel, program, running, used
+from real_clients import Place, ScriptedModel, Told, program, running, used
 
 from firsthand.testing.server import Answer, Call, FakeServer, Received, Reply
 
@@ -34,16 +31,14 @@ class PiClient:
         """Numbers of the requests for a summary that were asked for explicitly."""
         self.window = window
         self._home = home
-        self._process = process
-        self._lines: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._told = Told(process, "Pi", model)
         self._number = 0
-        threading.Thread(target=self._read, daemon=True).start()
 
     def turn(self, text: str, *answers: Answer) -> None:
         """Sends a prompt and waits until the client has nothing more to do, a compaction included."""
         self.model.steps.extend(answers)
         self._ask({"type": "prompt", "message": text})
-        self._wait(lambda got: got.get("type") == "agent_settled")
+        self._told.wait(lambda got: got.get("type") == "agent_settled")
 
     def compact(self) -> None:
         """The explicit compaction."""
@@ -59,27 +54,9 @@ class PiClient:
     def _ask(self, message: dict[str, Any]) -> None:
         self._number += 1
         name = f"r{self._number}"
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({**message, "id": name}) + "\n")
-        self._process.stdin.flush()
-        got = self._wait(lambda got: got.get("id") == name)
+        self._told.send({**message, "id": name})
+        got = self._told.wait(lambda got: got.get("id") == name)
         assert got.get("success"), got
-
-    def _wait(self, wanted: Any) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE
-        while (left := end - time.monotonic()) > 0:
-            with contextlib.suppress(queue.Empty):
-                got = self._lines.get(timeout=left)
-                if wanted(got):
-                    return got
-        raise TimeoutError(f"Pi did not answer within {PATIENCE:.0f} s; {len(self.model.seen)} requests came in")
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with contextlib.suppress(ValueError):  # closed at the end of the run
-            for line in self._process.stdout:
-                with contextlib.suppress(json.JSONDecodeError):
-                    self._lines.put(json.loads(line))
 
 
 @contextlib.contextmanager
@@ -116,11 +93,6 @@ def pi(folder: Path, *, window: int, keep: int = 3_000, reserve: int = 16_384) -
         log = (folder / "stderr").open("w")
         with log, running(command, place, environment, stdin=subprocess.PIPE, stderr=log) as process:
             yield PiClient(process, model, place.home, window)
-
-
-def says(text: str, tokens: int = 1_000) -> Reply:
-    """An answer of the model and the usage that goes with it."""
-    return Reply(text, usage=used(tokens))
 
 
 def runs(mark: str, count: int = 20, tokens: int = 1_000, text: str = "") -> Reply:

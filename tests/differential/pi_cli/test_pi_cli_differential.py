@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pi_client import RELEASE, PiClient, pi, runs, says
+from pi_client import RELEASE, PiClient, pi, runs
 from pi_driven import Verdict, judged
-from real_clients import TALLY, lines
+from real_clients import TALLY, lines, says
 
 from firsthand.strategies import strategy_by_name
 from firsthand.testing.server import Failure
