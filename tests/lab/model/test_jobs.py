@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reading_model import session_file
 from side_by_side import SideBySide, asks, billed
 from test_open_book import PLAN as OPEN_PLAN
@@ -128,6 +131,58 @@ def test_what_a_call_in_flight_will_free_is_waited_for(tmp_path: Path, missing: 
                 names.extend(call.identity for call in made)
         assert names == [f"{number}" for number in range(4)][:sent] or missing
         assert len(server.turns) == sent
+
+
+@pytest.fixture(scope="module")
+def cheap() -> Iterator[FakeServer]:
+    """Charges what a request's text says: a part of its worst case, or nothing that is told."""
+
+    def answer(got: Received) -> Answer:
+        share = int(str(got.messages[-1]["content"]).split()[0])
+        most = len(got.body) + 1_000
+        return Reply(
+            "yes", report_usage=share > 0, usage=Usage(input_tokens=max(1, most * share // 100), output_tokens=1)
+        )
+
+    with FakeServer(answer) as server:
+        yield server
+
+
+@settings(max_examples=25)
+@given(
+    asked=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 4_000)), min_size=1, max_size=14),
+    most=st.integers(2, 6),
+    part=st.integers(0, 100),
+)
+def test_any_budget_goes_to_the_same_calls_and_is_never_exceeded(
+    cheap: FakeServer, asked: list[tuple[int, int]], most: int, part: int
+) -> None:
+    endpoint = Endpoint(cheap.url + "/v1", "m", PRICE)
+    bodies = [
+        {"messages": [{"role": "user", "content": f"{share} {'x' * size}"}], "max_completion_tokens": 10}
+        for share, size in asked
+    ]
+    budget = sum(endpoint.priced(body)[1] for body in bodies) * part // 100
+    found = []
+    for jobs in (1, most):
+        with TemporaryDirectory() as folder, Ledger(Path(folder) / "l.db", currency="CNY", budget=budget) as paid:
+            each = [partial(asks_once, f"{number}", body) for number, body in enumerate(bodies)]
+            names: list[str] = []
+            stopped = False
+            with closing(Jobs(endpoint, paid, jobs).in_order(each)) as made:
+                try:
+                    names.extend(call.identity for call in made)
+                except BudgetSpentError:
+                    stopped = True
+            assert paid.spent().total <= budget
+            assert stopped is (len(names) < len(bodies))
+            assert sorted(call.identity for call in paid.calls()) == sorted(names)
+            found.append((names, paid.spent()))
+    assert found[0] == found[1]
+
+
+def asks_once(name: str, body: dict[str, object], ask: Ask) -> Call:
+    return ask(name, body)
 
 
 def named_jobs(many: int, times: Callable[[int], int] = lambda number: 1) -> list[Job[Call]]:
