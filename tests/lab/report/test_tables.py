@@ -129,20 +129,14 @@ def test_equal_size_in_one_table_and_by_client() -> None:
     made = record(rows={"equal": at_size_of_pi()})
     whole, clients = equal_overview(made), equal_clients(made)
     assert whole is not None
-    assert whole.columns == (
-        "at the size of", "strategy, summary", "tail", "supported", "size %", "sessions", "over", "values of the largest exam",
-    )  # fmt: skip
-    assert whole.rows == (
-        ("pi", "coverage", "free", "+5.0", "99", "2", "0", "120"),
-        ("pi", "coverage", "forced", "-5.0", "100", "2", "0", "120"),
-    )
+    assert whole.columns == ("at the size of", "strategy, summary", "supported", "size %", "over", "sessions", "values")
+    assert whole.rows == (("pi", "coverage", "+5.0 / -5.0", "99 / 100", "0 / 0", "2", "120"),)
+    assert whole.numeric == (False, False, *[True] * 5)
     assert clients is not None
-    assert clients.columns[3:] == ("codex", "aider")
-    assert clients.rows == (
-        ("pi", "coverage", "free", "+20.0", "-10.0"),
-        ("pi", "coverage", "forced", "+10.0", "-20.0"),
-        ("sessions judged", "", "", "1", "1"),
-    )
+    assert clients.columns[2:] == ("codex", "aider")
+    assert clients.rows == (("pi", "coverage", "+20.0 / +10.0", "-10.0 / -20.0"), ("sessions judged", "", "1", "1"))
+    free = [one for one in at_size_of_pi() if one.tail != "forced"]
+    assert [table.rows[0][2] for table in (equal_overview(record(rows={"equal": free})),) if table] == ["+5.0 / -"]
     assert equal_clients(record(rows={"equal": [one for one in at_size_of_pi() if one.format == "codex"]})) is None
     assert equal_overview(record(rows={})) is None
 

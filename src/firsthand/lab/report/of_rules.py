@@ -103,7 +103,7 @@ def _clients(rows: Sequence[Row], least: int, command: str) -> Table | None:
     )  # fmt: skip
     return Table(
         "clients",
-        f"`{CLIENTS_EXAM}` by client, % of values shown",
+        f"{CLIENTS_EXAM} by client, % of values shown",
         ("strategy, summary", *clients),
         (
             *((name, *(percent(by[name, client].mean) if (name, client) in by else "" for client in clients)) for name in arms),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from ..comparisons import comparisons
+from collections.abc import Iterable
+
+from ..comparisons import Comparison, comparisons
 from ..results import Row, scores
 from .of_rules import CLIENTS_EXAM, LITERAL, SOURCES, arm, least_of
 from .record import Record
 from .tables import Table, figure, names, percent, share
 
 __all__ = ["curve_table", "equal_clients", "equal_overview", "equal_tables", "survival_table"]
+
+
+_TAILS = ("free", "forced")
+_MAIN = ("published", "recognition", "recognition-tokens", "supported", "continuation")
+"""Exams of the table of all comparisons; the others are in the tables of each pair."""
 
 
 def curve_table(record: Record) -> Table | None:
@@ -41,35 +48,37 @@ def curve_table(record: Record) -> Table | None:
 
 
 def equal_overview(record: Record) -> Table | None:
-    """All comparisons at equal size in one table: points more than the rival in each exam."""
-    found = comparisons(record.rows.get("equal", []), least_of(record))
-    exams = names(one.exam for one in found)
-    by = {(one.rival, arm(one), one.tail, one.exam): one for one in found}
+    """All comparisons at equal size in one table: points more than the rival in the exams of `_MAIN`, free / forced."""
+    found = [one for one in comparisons(record.rows.get("equal", []), least_of(record)) if one.difference is not None]
+    exams = [exam for exam in names(one.exam for one in found) if exam in _MAIN]
+    by = {(one.rival, arm(one), one.exam, one.tail): one for one in found}
     lines = []
-    for rival, name, tail in names((one.rival, arm(one), one.tail) for one in found):
-        some = [by[rival, name, tail, exam] for exam in exams if (rival, name, tail, exam) in by]
-        whole = max(some, key=lambda one: one.boundaries)
-        if not any(one.difference is not None for one in some):
-            continue
-        cells = ((by.get((rival, name, tail, exam))) for exam in exams)
+    for rival, name in names((one.rival, arm(one)) for one in found if one.exam in exams):
+        some = [one for key, one in by.items() if key[:2] == (rival, name)]
+        whole = {one.tail: one for one in sorted(some, key=lambda one: one.boundaries)}
         lines.append(
             (
-                rival, name, tail, *("" if cell is None else _points(cell.difference) for cell in cells), f"{100 * whole.size:.0f}",
-                figure(max(one.sessions for one in some)), figure(whole.over), figure(max(one.values for one in some)),
+                rival,
+                name,
+                *(_pair(by.get((rival, name, exam, tail)) for tail in _TAILS) for exam in exams),
+                _both(f"{100 * whole[tail].size:.0f}" if tail in whole else "" for tail in _TAILS),
+                _both(figure(whole[tail].over) if tail in whole else "" for tail in _TAILS),
+                figure(max(one.sessions for one in some if one.exam in exams)),
+                figure(max(one.values for one in some if one.exam in exams)),
             )
-        )  # fmt: skip
+        )
     if not lines:
         return None
     return Table(
         "equal",
-        "At the size of another strategy: points more than it",
-        ("at the size of", "strategy, summary", "tail", *exams, "size %", "sessions", "over", "values of the largest exam"),
+        "At the size of another strategy: points more than it, free / forced",
+        ("at the size of", "strategy, summary", *exams, "size %", "over", "sessions", "values"),
         tuple(lines),
         record.command_of("equal"),
         f"{LITERAL}. Points of 100, mean over judged sessions, on boundaries where both made a projection. Free: the strategy spends all of the "
         "size as it likes; forced: the rival's tail stands on both sides. A gain counts only where both show it. Size: of the rival's, all "
-        "boundaries together. Over: boundaries left out because it cannot be brought down to the size.",
-    )  # fmt: skip
+        "boundaries together. Over: boundaries left out because it cannot be brought down to the size. Sessions and values: of the exam with most.",
+    )
 
 
 def equal_clients(record: Record) -> Table | None:
@@ -80,32 +89,33 @@ def equal_clients(record: Record) -> Table | None:
         return None
     least = least_of(record)
     found = {
-        (one.rival, arm(one), one.tail, client): one
+        (one.rival, arm(one), client, one.tail): one
         for client in clients
         for one in comparisons([row for row in rows if row.format == client], least)
         if one.difference is not None
     }
-    kinds = names((one.rival, arm(one), one.tail) for one in comparisons(rows, least))
-    judged = tuple(
-        figure(max((found[(*kind, client)].sessions for kind in kinds if (*kind, client) in found), default=0))
-        for client in clients
-    )
+    judged = (max((one.sessions for key, one in found.items() if key[2] == client), default=0) for client in clients)
     lines = [
-        (
-            *kind,
-            *(_points(found[(*kind, client)].difference) if (*kind, client) in found else "" for client in clients),
-        )
-        for kind in kinds
-        if any((*kind, client) in found for client in clients)
+        (rival, name, *(_pair(found.get((rival, name, client, tail)) for tail in _TAILS) for client in clients))
+        for rival, name in names(key[:2] for key in found)
     ]
     return Table(
         "equal-clients",
-        f"The same by client, `{CLIENTS_EXAM}`",
-        ("at the size of", "strategy, summary", "tail", *clients),
-        (*lines, ("sessions judged", "", "", *judged)),
+        f"The same by client in one exam, {CLIENTS_EXAM}",
+        ("at the size of", "strategy, summary", *clients),
+        (*lines, ("sessions judged", "", *map(figure, judged))),
         record.command_of("equal"),
-        f"{LITERAL}. Points of 100, mean over the judged sessions of each client.",
+        f"{LITERAL}. Points of 100, free / forced, mean over the judged sessions of each client.",
     )
+
+
+def _pair(found: Iterable[Comparison | None]) -> str:
+    return _both("" if one is None else _points(one.difference) for one in found)
+
+
+def _both(found: Iterable[str]) -> str:
+    parts = list(found)
+    return " / ".join(part or "-" for part in parts) if any(parts) else ""
 
 
 def equal_tables(record: Record) -> list[Table]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...errors import MissingExtraError
 from ..figures.style import picture
 from ..visible import visible
+from .answers import answers
 from .compared import COMPARABLE, NOT_COMPARABLE, published_tables
 from .of_models import model_tables, open_book_table
 from .of_money import cache_tables, charged_table, own_money_tables, published_money_tables
@@ -225,6 +226,7 @@ def page(record: Record, drawn: Sequence[Picture] | None = None) -> str:
         sections=sections(record, found),
         images=images,
         tiles=tiles(record),
+        answers=answers(record),
         comparable=COMPARABLE,
         not_comparable=NOT_COMPARABLE,
     )

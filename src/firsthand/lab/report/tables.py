@@ -11,7 +11,7 @@ from typing import TypeVar
 __all__ = ["Table", "figure", "interval", "markdown", "money", "names", "percent", "share", "turns"]
 
 T = TypeVar("T")
-_NUMBER = re.compile(r"[+\-−]?[\d.,]+(?: ?%)?(?: ?[-–/] ?[+\-]?[\d.,]+)?(?: \([^)]*\))?|-|never|")
+_NUMBER = re.compile(r"[+\-−]?[\d.,]+(?: ?%)?(?: ?[-–/] ?(?:[+\-]?[\d.,]+|-))?(?: \([^)]*\))?|-|never|")
 
 
 @dataclass(frozen=True)
