@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
-from struct import Struct
+from struct import Struct, unpack_from
 
 import msgspec
 
@@ -36,6 +36,7 @@ _SOURCE_BITS = 3
 _SOURCES = tuple(Source)
 _HEADS = Struct("=II")
 _WORD = 4
+_IS_BIG_ENDIAN = sys.byteorder == "big"
 _MANY = 12
 """Lines of one form in one output from which on they are a series."""
 _COUNTED = (TermClass.SMALL_NUMBER, TermClass.NUMBER, TermClass.WRITTEN)
@@ -52,8 +53,8 @@ _LINE_NUMBER = re.compile(r"\d+(?:→|\t|$)")
 class Row(msgspec.Struct, frozen=True, gc=False):
     """Units of one entry, in order: two columns of numbers for the blocks that have units, and columns of the units, as bytes of 32-bit numbers."""
 
-    places: array[int]
-    lengths: array[int]
+    places: tuple[int, ...]
+    lengths: tuple[int, ...]
     """Units of each block."""
     starts: bytes
     ends: bytes
@@ -78,7 +79,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 _NOTHING = bytes(_HEAD * _WORD)
-_EMPTY = Row(array("I"), array("I"), b"", b"", b"", b"", b"")
+_EMPTY = Row((), (), b"", b"", b"", b"", b"")
 
 
 def extract(entry: Entry) -> bytes:
@@ -113,7 +114,7 @@ def extract(entry: Entry) -> bytes:
     whole = array("I", (len(places), len(starts)))
     for column in columns:
         whole.extend(column)
-    if sys.byteorder == "big":
+    if _IS_BIG_ENDIAN:
         whole.byteswap()
     return whole.tobytes()
 
@@ -183,7 +184,7 @@ def read_row(data: bytes) -> Row:
     Raises:
         JournalDamagedError: they are no row.
     """
-    if sys.byteorder == "big":
+    if _IS_BIG_ENDIAN:
         swapped = array("I", data)
         swapped.byteswap()
         data = swapped.tobytes()
@@ -196,7 +197,7 @@ def read_row(data: bytes) -> Row:
     column = units * _WORD
     if len(data) < head + _UNIT_COLUMNS * column:
         raise JournalDamagedError(f"a stored row names {units} units in {blocks} blocks and has {len(data)} bytes")
-    of_blocks = array("I", data[_HEAD * _WORD : head])
+    of_blocks = unpack_from(f"={_BLOCK_COLUMNS * blocks}I", data, _HEAD * _WORD)
     return Row(
         of_blocks[:blocks],
         of_blocks[blocks:],

@@ -110,7 +110,7 @@ def class_of(term: int) -> TermClass:
 
 def text_of(term: int, line: str) -> str:
     """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
-    wanted, is_written = term >> CLASS_BITS, class_of(term) is TermClass.WRITTEN
+    wanted, is_written = term >> CLASS_BITS, term & _CLASS == TermClass.WRITTEN
     for part in line.split():
         if term in word(part)[1]:
             for text in (part.strip(_EDGES),) if is_written else _COMPOUND.findall(part):

@@ -6,8 +6,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from ...projection.coverage.pool import Pool
 from ...projection.features.units import Source, readable
@@ -26,8 +27,7 @@ _ARGUMENTS = 2_000
 """Characters of a call's arguments in which its path is looked for; it comes first where a file is written."""
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """What is shown of one block."""
 
     position: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from ...projection.coverage.pool import Pool
 from ...projection.features.terms import CLASS_BITS, TermClass, text_of
@@ -52,7 +53,9 @@ def reasoned(
             first[unit] = new
     always = set(forced)
     return [
-        replace(group, reason=_reason(group, pool, first, always, weights, entries, texts, is_user_whole))
+        msgspec.structs.replace(
+            group, reason=_reason(group, pool, first, always, weights, entries, texts, is_user_whole)
+        )
         for group in groups
     ]
 
