@@ -79,7 +79,7 @@ JobsOption: TypeAlias = Annotated[
         "--jobs",
         min=1,
         max=64,
-        help="Calls at a time; the results are the same with any number. 1: one after the other.",
+        help="Calls at a time; 1 makes them one after the other.",
     ),
 ]
 TimeoutOption: TypeAlias = Annotated[float, typer.Option(min=1, help="Seconds for one answer.")]
