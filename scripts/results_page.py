@@ -15,28 +15,29 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from firsthand.lab.report.answers import answers
 from firsthand.lab.report.compared import COMPARABLE, NOT_COMPARABLE, published_tables
 from firsthand.lab.report.of_models import model_tables, open_book_table
 from firsthand.lab.report.of_money import cache_tables, charged_table, own_money_tables
-from firsthand.lab.report.of_rules import chain_sources, chain_table, recall_table, run_tables
+from firsthand.lab.report.of_rules import chain_table, recall_table, run_tables
 from firsthand.lab.report.of_sessions import audit_tables, composition_tables
-from firsthand.lab.report.of_sizes import curve_table, equal_tables, survival_table
+from firsthand.lab.report.of_sizes import curve_table, equal_clients, equal_overview, survival_table
 from firsthand.lab.report.record import Record, read_record
 from firsthand.lab.report.tables import Table, figure, markdown
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
-_OVERVIEW = ("overview", "source-published", "source-recognition", "source-continuation", "ages", "oracle")
+_OWN = ("overview", "clients", "source-recognition")
 _STANDIN = re.compile(
     r"(?P<exam>[a-z-]+) +recorded (?P<recorded>\d+/\d+ = [\d.]+ %) +extractive (?P<made>\d+/\d+ = [\d.]+ %)"
 )
 
 HEAD = """# Results
 
-Written by `python scripts/results_page.py` from the stored rows of one `firsthand lab report`; every table has the command that makes its numbers.
-Sizes are o200k tokens, exact. Unless a title names a model, nothing here was read by one: a value counts as known when it is in the projection's
-text. `none` means that no summary was written (a placeholder stands in its place), `extractive` that the stand-in wrote it: verbatim lines by rules,
-at most 2,000 tokens. Neither says what a strategy reaches with a model's summary. Numbers of a model, of rules, of a calculation and of a
-measurement share no column.
+Written by `python scripts/results_page.py` from the stored rows of one `firsthand lab report`, so no number in it is typed; under every table stands
+the command that makes its numbers. Nothing here was read by a model: a value counts as known when it is in the projection's text. Sizes are o200k
+tokens, exact. `none` means that no summary was written (a placeholder stands in its place), `extractive` that the stand-in wrote it: verbatim lines
+by rules, at most 2,000 tokens. Neither says what a strategy reaches with a model's summary. The exams are explained on [the page on the
+lab](lab.md); all tables and the nine figures are on the page that the report makes.
 """
 
 
@@ -53,97 +54,75 @@ def page(record: Record, standin: str, strip: str) -> str:
 
 
 def _parts(record: Record, standin: str) -> Iterator[str]:
-    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    yield f"Made {record.made}; {versions}; source of firsthand {record.code}."
-    yield from _code([record.command, record.files])
-    yield "## What can be compared with the published tables\n"
-    yield "\n".join(f"- {line}" for line in COMPARABLE)
-    yield "\nWhat cannot:\n"
-    yield "\n".join(f"- {line}" for line in NOT_COMPARABLE) + "\n"
-    chains = chain_table(record)
-    if chains is not None:
-        yield "## The published deterministic containment\n"
-        yield from _tables([chains, *chain_sources(record)])
+    if told := answers(record):
+        yield "## In short\n"
+        yield "\n".join(f"- {line}" for line in told) + "\n"
+    if equal := _there(equal_overview(record)):
+        yield "## At equal size\n"
+        yield from _tables([*equal, *_there(equal_clients(record))])
+    if curves := _there(curve_table(record)):
+        yield "## At sizes that were asked for\n"
+        yield from _tables(curves)
+    if survival := _there(survival_table(record)):
+        yield "## After many compactions\n"
+        yield from _tables(survival)
+    if audits := audit_tables(record):
+        yield "## What clients' own compactions lost\n"
+        yield from _tables(audits)
     run = {table.key: table for table in run_tables(record)}
     if run:
-        yield "## All exams on the same sessions\n"
+        yield "## At their own sizes\n"
         yield (
-            "Each boundary is compacted from the originals, forced, at the strategy's own size. **Sizes differ widely, so these tables rank "
-            "nothing**: see equal size and the curves. `recorded` is asked only where the client had compacted before, so of later and fewer "
-            "boundaries. Decoys that are shown are numbers that a projection prints itself.\n"
+            "Each boundary is compacted from the originals, forced. **Sizes differ widely, so these tables rank nothing.** `recorded` is asked only "
+            "where the client had compacted before, so of later and fewer boundaries.\n"
         )
-        yield from _tables(run[key] for key in _OVERVIEW if key in run)
-        yield from _tables([_numbers(run)])
-    if equal := equal_tables(record):
-        yield "## At equal size\n"
-        yield "Against the rival's measured size at each boundary, free and with the rival's tail behind both. A gain counts only if both show it.\n"
-        yield from _tables(equal)
-    if (curves := curve_table(record)) is not None:
-        yield "## Curves\n"
-        yield from _tables([curves])
-    if (recall := recall_table(record)) is not None:
+        yield from _tables(run[key] for key in _OWN if key in run)
+    if recall := _there(recall_table(record)):
         yield "## With recall\n"
-        yield from _tables([recall])
+        yield from _tables(recall)
+    if chains := _there(chain_table(record)):
+        yield "## The published experiment\n"
+        yield from _tables([*chains, *published_tables()[:1]])
+        yield "What can be compared:\n"
+        yield "\n".join(f"- {line}" for line in COMPARABLE)
+        yield "\nWhat cannot:\n"
+        yield "\n".join(f"- {line}" for line in NOT_COMPARABLE) + "\n"
     if standin and (rows := [match for line in standin.splitlines() if (match := _STANDIN.fullmatch(line.strip()))]):
         yield "## The stand-in against recorded summaries\n"
-        yield (
-            "Readable recorded summaries, and the stand-in at the same tokens on the same history, both texts alone. Pooled; of single compactions "
-            "either may be ahead.\n"
-        )
         lines = tuple((row["exam"], _cell(row["recorded"]), _cell(row["made"])) for row in rows)
-        command = "python benchmarks/summary_standin.py FILES"
         yield from _tables(
             [
                 Table(
                     "standin",
-                    "Recorded summaries and the stand-in",
+                    "Readable recorded summaries, and the stand-in at the same tokens on the same history",
                     ("exam", "recorded", "stand-in"),
                     lines,
-                    command,
-                    "Literal reader.",
+                    "python benchmarks/summary_standin.py FILES",
+                    "Both texts alone, by the literal reader, pooled; of single compactions either may be ahead.",
                 )
             ]
         )
-    if (survival := survival_table(record)) is not None:
-        yield "## Survival\n"
-        yield from _tables([survival])
-    if audits := audit_tables(record):
-        yield "## What clients' own compactions lost\n"
-        yield from _tables(audits)
     if models := [*model_tables(record), *_there(open_book_table(record)), *_there(charged_table(record))]:
         yield "## A model as reader\n"
         yield from _tables(models)
-    if money := own_money_tables(record):
+    if money := own_money_tables(record)[:1]:
         yield "## Money\n"
         yield "The published figures, computed anew and corrected, are on [the page on the lab with a model](lab-model.md#the-published-figures).\n"
         yield from _tables(money)
     if cache := cache_tables(record):
         yield "## What a prefix cache served\n"
         yield from _tables(cache)
-    yield "## The published results\n"
-    yield "As printed, of other sessions and with a model; see above what may be set beside them.\n"
-    yield from _tables(published_tables())
+    yield "## How it was made\n"
+    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    yield f"{record.made}; {versions}; source of firsthand {record.code}.\n"
+    yield from _code([record.command, record.files])
     if record.compositions:
-        yield "## The sessions\n"
-        yield from _tables(composition_tables(record)[:2])
-    yield "## Settings and time\n"
+        yield from _tables(composition_tables(record)[1:2])
     settings = tuple(record.settings.items())
     yield from _tables([Table("settings", "Settings", ("setting", "value"), settings, record.command)])
     parts = tuple((part.name, f"{part.seconds:,.0f}", part.note) for part in record.parts)
-    note = "Seconds by the clock, all cores; of rows that were in the cache, those of reading them."
+    note = "Seconds by the clock; of rows that were in the cache, those of reading them."
     yield from _tables([Table("time", "Time", ("part", "seconds", "note"), parts, record.command, note)])
-
-
-def _numbers(run: dict[str, Table]) -> Table:
-    """Intervals, judged sessions and values of every exam and strategy in one table."""
-    exams = [table for key, table in run.items() if key.startswith("exam-")]
-    wanted = ("strategy", "summary", "score %", "95 %", "values", "sessions", "decoys shown")
-    lines = tuple(
-        (table.title, *(row[table.columns.index(name)] for name in wanted)) for table in exams for row in table.rows
-    )
-    return Table(
-        "numbers", "Intervals and numbers of values", ("exam", *wanted), lines, exams[0].command, exams[0].note
-    )
 
 
 def _tables(tables: Iterable[Table]) -> Iterator[str]:

@@ -24,7 +24,9 @@ def curve_table(record: Record) -> Table | None:
     exams = names(score.exam for score in found)
     by = {(arm(score), score.target, score.exam): score for score in found}
     lines = []
-    for name, target in names((arm(score), score.target) for score in found):
+    order = names(arm(score) for score in found)
+    sizes = names((arm(score), score.target) for score in found)
+    for name, target in sorted(sizes, key=lambda size: (order.index(size[0]), size[1] or 0)):
         some = [by[name, target, exam] for exam in exams if (name, target, exam) in by]
         lines.append(
             (
@@ -164,11 +166,16 @@ def survival_table(record: Record) -> Table | None:
     if not rows:
         return None
     exams = names(row.exam for row in rows)
+    # A replay in which no summary was asked for is one of the same strategy all the same.
+    by = {row.strategy: arm(row) for row in rows if row.summariser != "-"}
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((arm(row), row.window, row.boundary), []).append(row)
+        groups.setdefault((by.get(row.strategy, row.strategy), row.window, row.boundary), []).append(row)
+    order = names(name for name, _, _ in groups)
     lines = []
-    for (name, window, boundary), found in groups.items():
+    for (name, window, boundary), found in sorted(
+        groups.items(), key=lambda group: (order.index(group[0][0]), group[0][1], int(group[0][2].rpartition(" ")[2]))
+    ):
         cells = (
             share(sum(row.hits for row in found if row.exam == exam), sum(row.of for row in found if row.exam == exam))
             for exam in exams
