@@ -182,12 +182,16 @@ def survival_table(record: Record) -> Table | None:
         )
         equal = {row.equal for row in found}
         told = "needs a summary" if equal == {None} else "no" if False in equal else "yes"
-        lines.append((name, figure(window), boundary, str(len({row.session for row in found})), *cells, told))
+        sessions = str(len({row.session for row in found}))
+        if fallen := {row.session for row in found if row.outcome == "fallback"}:
+            sessions += f" ({len(fallen)} by fallback)"
+        lines.append((name, figure(window), boundary, sessions, *cells, told))
     return Table(
         "survival",
         "After many compactions of one running session",
         ("strategy, summary", "window", "after", "sessions", *exams, "equals the plan made at once"),
         tuple(lines),
         record.command_of("survival"),
-        f"{LITERAL}. Hits/values of everything before that compaction, sessions pooled; histories differ, since each strategy's own trigger decides.",
+        f"{LITERAL}. Hits/values of everything before that compaction, sessions pooled; histories differ, since each strategy's own trigger "
+        "decides. By fallback: it made no plan or got no summary, and the session fell back on its default.",
     )
