@@ -68,6 +68,32 @@ def audit_line(**given: Any) -> AuditLine:
     return AuditLine(**(base | given))
 
 
+def at_size_of_pi() -> list[Row]:
+    """A rival and a strategy at its size in two clients' sessions."""
+    base = {"exam": "supported", "rival": "pi", "position": 50}
+    return [
+        row(**base, format=client, session=client, strategy=strategy, tail=tail, hits=hits, tokens=tokens)
+        for client, ours in (("codex", 42), ("aider", 24))
+        for strategy, tail, hits, tokens in (
+            ("pi", "own", 30, 1_000),
+            ("coverage", "free", ours, 990),
+            ("coverage", "forced", ours - 6, 1_000),
+        )
+    ]
+
+
+def replayed() -> list[Row]:
+    """Replays of one session with two strategies, and of one in which the second fell back on the default."""
+    base = {"mode": "replay", "exam": "recognition", "window": 32_000}
+    pi = {"strategy": "pi", "boundary": "compaction 20"}
+    return [
+        row(**base, boundary="compaction 20", hits=30, equal=True),
+        row(**base, boundary="compaction 1", hits=40, equal=True),
+        row(**base, **pi, summariser="extractive", hits=8),
+        row(**base, **pi, session="s2", outcome="fallback", hits=20),
+    ]
+
+
 CACHE = CacheLine(
     request="identical shape",
     prompt=978,

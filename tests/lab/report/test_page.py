@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from report_browser import darkness, dom, printed, screenshot
-from report_records import audit_line, record, row
+from report_records import at_size_of_pi, audit_line, record, replayed, row
 
 from firsthand.codec import encode
 from firsthand.formats.wire import wire_by_name
@@ -95,7 +95,8 @@ def test_every_number_of_the_record_has_a_command_under_it() -> None:
 @pytest.mark.slow
 def test_a_browser_shows_it(tmp_path: Path) -> None:
     path = tmp_path / "r.html"
-    path.write_text(page(record()), "utf-8")
+    rows = record().rows | {"equal": at_size_of_pi(), "survival": replayed()}
+    path.write_text(page(record(rows=rows)), "utf-8")
     assert screenshot(path, tmp_path / "wide.png", 1_200, 6_000) == (1_200, 6_000)
     # Every tenth of the page's first six thousand lines shows something, and none is all ink.
     assert all(0.002 < share < 0.6 for share in darkness(tmp_path / "wide.png")), darkness(tmp_path / "wide.png")
@@ -103,6 +104,8 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
     for told in (
         "What survives a compaction",
         "20/60 (33.3 %)",
+        "+5.0 / -5.0",
+        "28/120 (23.3 %)",
         "reported by model:m",
         "ab" * 32,
         "firsthand lab run one.jsonl",

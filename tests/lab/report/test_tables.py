@@ -8,23 +8,24 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from report_records import CACHE, model_row, record, row
+from report_records import CACHE, at_size_of_pi, model_row, record, replayed, row
 
 from firsthand.errors import ConfigError, FormatError
 from firsthand.lab.cache.stored import keep_measurements, kept_measurements
 from firsthand.lab.model.results import ModelRow
 from firsthand.lab.model.results import as_csv as model_csv
+from firsthand.lab.report.answers import answers
 from firsthand.lab.report.given import read_rows
 from firsthand.lab.report.of_models import model_tables
 from firsthand.lab.report.of_money import cache_tables, published_money_tables
 from firsthand.lab.report.of_rules import asked_of, chain_table, run_tables
 from firsthand.lab.report.of_sessions import audit_tables
-from firsthand.lab.report.of_sizes import equal_clients, equal_overview
+from firsthand.lab.report.of_sizes import equal_clients, equal_overview, survival_table
 from firsthand.lab.report.page import sections
 from firsthand.lab.report.pictures import pictures
 from firsthand.lab.report.record import Record, read_record, write_record
 from firsthand.lab.report.tables import Table, markdown
-from firsthand.lab.results import Row, as_csv
+from firsthand.lab.results import as_csv
 
 
 def test_a_table_knows_its_numbers_and_writes_itself() -> None:
@@ -111,20 +112,6 @@ def test_references_are_counted_once_for_each_boundary() -> None:
     assert asked_of([*rows, row(exam="recognition")], "continuation") == {"call": 14}
 
 
-def at_size_of_pi() -> list[Row]:
-    """A rival and a strategy at its size in two clients' sessions."""
-    base = {"exam": "supported", "rival": "pi", "position": 50}
-    return [
-        row(**base, format=client, session=client, strategy=strategy, tail=tail, hits=hits, tokens=tokens)
-        for client, ours in (("codex", 42), ("aider", 24))
-        for strategy, tail, hits, tokens in (
-            ("pi", "own", 30, 1_000),
-            ("coverage", "free", ours, 990),
-            ("coverage", "forced", ours - 6, 1_000),
-        )
-    ]
-
-
 def test_equal_size_in_one_table_and_by_client() -> None:
     made = record(rows={"equal": at_size_of_pi()})
     whole, clients = equal_overview(made), equal_clients(made)
@@ -139,6 +126,28 @@ def test_equal_size_in_one_table_and_by_client() -> None:
     assert [table.rows[0][2] for table in (equal_overview(record(rows={"equal": free})),) if table] == ["+5.0 / -"]
     assert equal_clients(record(rows={"equal": [one for one in at_size_of_pi() if one.format == "codex"]})) is None
     assert equal_overview(record(rows={})) is None
+
+
+def test_survival_in_the_order_of_compactions_with_the_fallbacks_said() -> None:
+    table = survival_table(record(rows={"survival": replayed()}))
+    assert table is not None
+    cells = [(line[0], line[2], line[3], line[4], line[-1]) for line in table.rows]
+    assert cells == [
+        ("coverage", "compaction 1", "1", "40/60 (66.7 %)", "yes"),
+        ("coverage", "compaction 20", "1", "30/60 (50.0 %)", "yes"),
+        ("pi, extractive", "compaction 20", "2 (1 by fallback)", "28/120 (23.3 %)", "needs a summary"),
+    ]
+
+
+def test_the_answers_repeat_numbers_of_tables() -> None:
+    rows = {"equal": at_size_of_pi(), "survival": replayed()}
+    equal, survival, audited = answers(record(rows=rows))
+    assert "At the size of `pi`, `coverage` shows" in equal
+    assert "`supported` +5.0 / -5.0 (55 % against 50 %, 1 and 1 sessions below)" in equal
+    assert equal.endswith("Up to 2 judged sessions and 120 questions.")
+    assert survival.endswith("still shown: `coverage` 50.0 %, `pi` 13.3 %.")
+    assert "23 of 61 values that their agents used again were gone" in audited
+    assert answers(record(rows={}, audits=())) == []
 
 
 def test_own_sizes_by_client() -> None:
