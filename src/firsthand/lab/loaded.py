@@ -15,6 +15,7 @@ from ..samples import chain
 from ..strategies.contract import Strategy
 from ..tokens import Counter, EstimateCounter, O200kCounter, counter_for_model, entry_cost
 from ..transcript import Transcript, View
+from .searched import Occurring
 from .second_extractor import RareTokens
 from .values import Homes, reading
 
@@ -80,16 +81,8 @@ class Loaded:
         """Plans by what they depend on, for arms that carry their state on."""
         self.homes = Homes(self.view.entries)
         self.rare = RareTokens(self.view.entries)
-        # A string without spaces occurs in the text where it occurs in one of its words, and most words come often.
-        self._words = "\n".join(dict.fromkeys(self.text.split()))
-        self._occurs: dict[str, bool] = {}
+        self.occurs = Occurring(self.text)
         self._features: dict[str, dict[str, bytes]] = {}
-
-    def occurs(self, text: str) -> bool:
-        """Whether a string occurs anywhere in the session; decoys are the same at every boundary, so each is looked for once."""
-        if text not in self._occurs:
-            self._occurs[text] = text in (self.text if any(map(str.isspace, text)) else self._words)
-        return self._occurs[text]
 
     def size(self, position: int) -> int:
         """Tokens of the history before a position, system prompt excluded."""

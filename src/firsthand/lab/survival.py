@@ -26,10 +26,10 @@ from .arms import size_of
 from .boundaries import Boundary
 from .questions import READER, Measured, ask, questions
 from .results import Row
-from .searched import Searched
+from .searched import Occurring, Searched
 from .steadiness import Line, chosen_lines, stayed
 from .summarisers import CAP, extract, http_model, is_model, label
-from .values import KINDS, homes, literal, reading
+from .values import KINDS, Homes, homes, literal, reading
 
 __all__ = ["AFTER", "EARLIEST_SHARE", "WINDOWS", "survive"]
 
@@ -71,7 +71,8 @@ def survive(
     if not _may_compact(entries, transcript.model, strategy, window):
         return
     costs = [entry_cost(entry, counter) for entry in entries]
-    whole = "\n".join(reading(entries))
+    occurs = Occurring("\n".join(reading(entries)))
+    found = Homes(entries)
     calls: list[int] = []
     asks = _summariser(counter, calls, summariser, model)
     earliest = _Earliest(entries, costs)
@@ -102,12 +103,17 @@ def survive(
                             counter,
                             exams=_EXAMS,
                             seeds=seeds,
-                            occurs=lambda text: text in whole,
+                            occurs=occurs,
+                            found=found,
                         )
                         size = size_of(prepared.entries, counter)
                         equal = _same(strategy, session, outcome.checkpoint.plan, prepared.budget)
-                        found = [*ask(asked, prepared.entries, size), *earliest(prepared.entries), *steady.measured()]
-                        for one in found:
+                        measured = [
+                            *ask(asked, prepared.entries, size),
+                            *earliest(prepared.entries),
+                            *steady.measured(),
+                        ]
+                        for one in measured:
                             yield Row(
                                 session=transcript.id,
                                 format=transcript.format,

@@ -21,6 +21,7 @@ from ...transcript import Transcript, View
 from ..arms import size_of
 from ..boundaries import Boundary, boundaries, safe_positions
 from ..questions import ask, questions
+from ..searched import Occurring
 from ..summarisers import summariser
 from ..values import reading
 from .convention import TURNS, Costs, single
@@ -109,7 +110,7 @@ def own_costs(
     costs = [entry_cost(entry, counter) for entry in view.entries]
     tools = counter.count(compact_json(list(session.tools))) if session.tools else 0
     fixed = counter.count(session.system or "") + tools
-    text = "\n".join(reading(view.entries))
+    occurs = Occurring("\n".join(reading(view.entries)))
     found = (
         _where_due(view, costs, window - fixed) if shares is None else boundaries(view, shares, costs, recorded=False)
     )
@@ -118,7 +119,7 @@ def own_costs(
         history = size_of(before.entries, counter)
         if history < least:
             continue
-        asked = questions(view.entries, boundary, costs, counter, exams=(exam,), occurs=lambda string: string in text)
+        asked = questions(view.entries, boundary, costs, counter, exams=(exam,), occurs=occurs)
         for name in strategies:
             made = _decided(strategy_by_name(name), before, _budget(session, window), counter)
             if made is None:
