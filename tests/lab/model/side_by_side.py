@@ -30,13 +30,13 @@ def billed(got: Received) -> Reply:
 
 
 class SideBySide:
-    """Holds what it is asked until `most` questions wait or no more can come, then answers the newest first.
+    """Holds what it is asked until `most` questions wait, then answers the newest, and the next time the oldest.
 
     Args:
         ledger: the file, whose spent and reserved money is written down with each request.
         most: calls that the client may have in flight.
         answer: what is answered in the end.
-        patience: seconds after which a question is answered that is waiting for others in vain.
+        patience: seconds after which a question is answered that waits in vain for others, since no more can come.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class SideBySide:
         self.waiting.append(mine)
         self.widest = max(self.widest, len(self.waiting))
         if len(self.waiting) >= self.most:
-            self.waiting.pop().set()
+            self.waiting.pop(-(self.arrived.total() % 2)).set()
         _, rest = await asyncio.wait({asyncio.ensure_future(mine.wait())}, timeout=self.patience)
         for task in rest:
             task.cancel()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from firsthand.errors import ProviderError
 from firsthand.formats import read_sessions
 from firsthand.lab.arms import Arm
 from firsthand.lab.model.endpoint import Endpoint
-from firsthand.lab.model.jobs import Ask, Job, Jobs
+from firsthand.lab.model.jobs import Ask, Job, Jobs, Unanswered
 from firsthand.lab.model.ledger import Ledger
 from firsthand.lab.model.open_book import ROUNDS, OpenReading, open_book
 from firsthand.lab.model.paid_calls import BudgetSpentError, Call, LedgerError, UnresolvedCallError
@@ -148,7 +148,7 @@ def cheap() -> Iterator[FakeServer]:
         yield server
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     asked=st.lists(st.tuples(st.integers(0, 100), st.integers(0, 4_000)), min_size=1, max_size=14),
     most=st.integers(2, 6),
@@ -264,6 +264,36 @@ def test_failures_on_end_are_counted_in_the_questions_order(file: Path, tmp_path
         asked(file, tmp_path / "l.db", most, answer=model)
     with Ledger(tmp_path / "l.db", currency="CNY", budget=0) as paid:
         assert 6 <= len(paid.calls()) < 6 + 3 * most
+
+
+def test_while_the_oldest_call_hangs_the_others_run_ahead_only_so_far(tmp_path: Path) -> None:
+    """The second request hangs until nobody else comes any more; what fails meanwhile keeps its reservation, and must not go on for ever."""
+    others = asyncio.Event()
+
+    async def answer(got: Received) -> Answer:
+        if got.number == 1:
+            return Reply("yes", usage=Usage(input_tokens=9, output_tokens=1))
+        if got.number == 2:
+            await others.wait()
+            return Reply("yes", usage=Usage(input_tokens=9, output_tokens=1))
+        if len(server.turns) == 9:
+            others.set()
+        return Failure("server")
+
+    server = FakeServer(answer)
+    with server, Ledger(tmp_path / "l.db", currency="CNY", budget=picos("5")) as paid:
+        unanswered = Unanswered(Endpoint(server.url + "/v1", "m", PRICE))
+        with (
+            closing(Jobs(unanswered.endpoint, paid, 4).in_order(named_jobs(90))) as made,
+            pytest.raises(ProviderError, match="5 times on end"),
+        ):
+            counted(made, unanswered)
+        assert len(server.turns) < 9 + 2 * 4 + 4
+
+
+def counted(calls: Iterable[Call], unanswered: Unanswered) -> None:
+    for call in calls:
+        unanswered.add(call) if call.state == "failed" else unanswered.answered()
 
 
 def test_summaries_are_written_side_by_side_too(file: Path, tmp_path: Path) -> None:

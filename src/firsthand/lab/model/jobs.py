@@ -7,6 +7,7 @@ their order too, never by which reply comes first:
 - A call that does not fit the budget waits for the calls in flight, which mostly cost less than was reserved for them; until it fits or is
   refused, no later job reserves anything. It is refused when nothing is in flight. So jobs of one call each spend a budget to the same call
   however many run at a time.
+- Jobs run ahead of the oldest one that has not ended only so far, so that an endpoint that is down is noticed before it has cost much.
 - The job that fails ends the run: later ones send nothing more, and what they found is left in the ledger.
 """
 
@@ -35,6 +36,8 @@ Job: TypeAlias = Callable[[Ask], T]
 _FATAL = (401, 402, 403, 404)
 """Answers after which no other call would fare better."""
 _FAILURES_ON_END = 5
+_AHEAD = 2
+"""How far jobs run ahead of the oldest one that has not ended, in times of what goes at a time: while that one hangs, nobody counts failures."""
 
 
 class _Stopped(Exception):  # noqa: N818
@@ -126,6 +129,8 @@ class _Run(Generic[T]):
         """Jobs taken so far; a job's number is how many were taken before it."""
         self.exhausted = False
         self.outcomes: dict[int, T | _Raised] = {}
+        self.wanted = 0
+        """The job whose outcome is waited for."""
         self.begun: set[int] = set()
         """Jobs that have reserved something, or ended; without those that `front` counts."""
         self.front = 0
@@ -139,7 +144,7 @@ class _Run(Generic[T]):
 
     def inline(self) -> Generator[T, None, None]:
         for job in self.jobs:
-            number = self.taken
+            number = self.wanted = self.taken
             self.taken += 1
             outcome = job(self._asker(number))
             self._begin(number)
@@ -166,6 +171,8 @@ class _Run(Generic[T]):
 
     def _outcome(self, number: int) -> tuple[T | _Raised] | None:
         with self.changed:
+            self.wanted = number
+            self.changed.notify_all()
             self.changed.wait_for(lambda: number in self.outcomes or (self.exhausted and number >= self.taken))
             return (self.outcomes.pop(number),) if number in self.outcomes else None
 
@@ -273,7 +280,8 @@ class _Run(Generic[T]):
     def _may(self, number: int) -> bool:
         """Whether it is a job's turn to reserve. The first call of all goes alone: a wrong key shows there."""
         alone = self.landed > 0 or self.in_flight == 0
-        return alone and number <= self.front and not any(other < number for other in self.short)
+        near = number < self.wanted + _AHEAD * self.by.most
+        return alone and near and number <= self.front and not any(other < number for other in self.short)
 
     def _land(self) -> None:
         with self.changed:
