@@ -48,10 +48,10 @@ def originals(entries: Sequence[Entry], counter: Counter, pins: Collection[str] 
     leading = True
     for entry in entries:
         leading = leading and not turn_start(entry) and entry.role != "assistant"
-        texts = tuple(block.text for block in entry.blocks if isinstance(block, Text) and block.origin != "summary")
         if entry.id in pinned:
             found.append(_original(entry, pinned[entry.id], "pinned", counter))
         elif entry.role in ("system", "developer") or (leading and entry.role == "user" and not has_result(entry)):
+            texts = tuple(block.text for block in entry.blocks if isinstance(block, Text) and block.origin != "summary")
             if any(text.strip() for text in texts) and texts not in seen:
                 seen.add(texts)
                 found.append(Original(Kept(entry.id), "instruction", entry_cost(entry, counter)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate, islice
-from operator import floordiv, sub
+from operator import floordiv, itemgetter, sub
 
 from .pool import Pool
 
@@ -20,6 +20,8 @@ _DENSITY = _SCALE + _UNITS
 # A key is `unit - ((worth << _DENSITY) // cost & ~_MASK)`, written out where it is made, since a call would take longer.
 _FEW = 2_048
 """Units that are given a key at first, at least."""
+_LEAST = 2
+"""Places from which on an `itemgetter` gives a tuple."""
 _EVERY = 16
 """One in so many densities is looked at to find where the densest end."""
 _MORE = 4
@@ -36,7 +38,7 @@ class Cover:
     unit never wins; `best_single` is there to check that.
     """
 
-    def __init__(self, pool: Pool, weights: list[int], costs: list[int], opening: int = 0) -> None:
+    def __init__(self, pool: Pool, weights: list[int], costs: Sequence[int], opening: int = 0, joint: int = 0) -> None:
         """A choice of nothing.
 
         Args:
@@ -44,13 +46,15 @@ class Cover:
             weights: what each term is worth, by its number in the pool; changed as units are chosen, so hand over a copy if you need it.
             costs: what each unit takes, by number, at least 1.
             opening: what the first unit of a block takes beside its own cost, for the line that names it.
+            joint: what every unit takes beside its own cost, for its line break.
         """
         self.pool = pool
         self.weights = weights
         self.chosen: set[int] = set()
         self._opening = opening
-        self._costs = costs
-        self._costs_now = [cost + opening for cost in costs]
+        beside = opening + joint
+        self._costs = [cost + beside for cost in costs]
+        """What each unit takes now: without the opening in blocks that are open."""
         self._opened: set[int] = set()
         self._dense: list[int] = []
         """Keys as they were offered, the densest last."""
@@ -69,12 +73,12 @@ class Cover:
 
     def cost(self, unit: int) -> int:
         """What the unit would take now."""
-        return self._costs_now[unit]
+        return self._costs[unit]
 
     def cost_of(self, units: Collection[int]) -> int:
         """What these units would take together."""
-        opening = {self.pool.run_of[unit] for unit in units} - self._opened
-        return sum(map(self._costs.__getitem__, units)) + self._opening * len(opening)
+        closed = [run for unit in units if (run := self.pool.run_of[unit]) not in self._opened]
+        return sum(map(self._costs.__getitem__, units)) - self._opening * (len(closed) - len(set(closed)))
 
     def take(self, units: Iterable[int]) -> int:
         """Counts units as chosen, whatever they are worth; returns what they take."""
@@ -124,7 +128,7 @@ class Cover:
     def _spent(self, room: int) -> tuple[list[int], int]:
         self._too_large = []
         heap, dense = self._heap, self._dense
-        costs, chosen = self._costs_now, self.chosen
+        costs, chosen = self._costs, self.chosen
         offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
         picked: list[int] = []
         misses = 0
@@ -177,7 +181,7 @@ class Cover:
         if units is None:
             units = range(len(self.pool))
             self._worth_then = worths = self._worths()
-            costs = self._costs_now.copy()
+            costs = self._costs.copy()
         else:
             units = list(dict.fromkeys(units))
             worths, costs = list(map(self.worth, units)), list(map(self.cost, units))
@@ -192,8 +196,11 @@ class Cover:
 
     def _worths(self) -> list[int]:
         """What each unit of the pool is worth, by loops that run in C: quicker than ours over the densest alone."""
-        sums = list(accumulate(map(self.weights.__getitem__, self.pool.terms), initial=0))
-        at = list(map(sums.__getitem__, self.pool.offsets))
+        terms, offsets = self.pool.terms, self.pool.offsets
+        if len(terms) < _LEAST or len(offsets) < _LEAST:
+            return list(map(self.worth, range(len(self.pool))))
+        sums = list(accumulate(itemgetter(*terms)(self.weights), initial=0))
+        at = itemgetter(*offsets)(sums)
         return list(map(sub, islice(at, 1, None), at))
 
     def _fill(self, enough: int, below: int | None = None) -> None:
@@ -222,7 +229,7 @@ class Cover:
             return False
         self._opened.add(run)
         first, end = self.pool.runs[run].first, self.pool.runs[run].end
-        self._costs_now[first:end] = self._costs[first:end]
+        self._costs[first:end] = [cost - self._opening for cost in self._costs[first:end]]
         return True
 
     def _offer_cheaper(self, run: int) -> None:

@@ -13,7 +13,7 @@ from math import exp, log
 
 from ..features.terms import CLASS_BITS
 from ..features.units import Source
-from .pool import Pool, Run
+from .pool import Pool
 
 __all__ = ["DEFAULT", "Heard", "Weighing", "heard", "weights"]
 
@@ -50,6 +50,8 @@ class Heard:
     """Of each run, from 0 (the newest) to 63."""
     spoken: list[int]
     """How many texts and calls of the user and the agent hold each term."""
+    recurring: list[int]
+    """The terms that several of them hold."""
 
 
 def heard(pool: Pool) -> Heard:
@@ -57,6 +59,7 @@ def heard(pool: Pool) -> Heard:
     terms, offsets = pool.terms, pool.offsets
     spoken = [0] * len(terms)
     last = [-1] * len(spoken)
+    recurring = []
     sizes = []
     for number, run in enumerate(pool.runs):
         sizes.append(sum(pool.sizes[run.first : run.end]))
@@ -64,13 +67,15 @@ def heard(pool: Pool) -> Heard:
             for term in terms[offsets[run.first] : offsets[run.end]]:
                 if last[term] != number:
                     last[term] = number
-                    spoken[term] += 1
+                    n = spoken[term] = spoken[term] + 1
+                    if n == 2:
+                        recurring.append(term)
     after = total = sum(sizes)
     ages = []
     for size in sizes:
         after -= size
         ages.append(min(_AGES - 1, after * _AGES // max(1, total)))
-    return Heard(ages, spoken)
+    return Heard(ages, spoken, recurring)
 
 
 def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]:
@@ -78,21 +83,22 @@ def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]
     terms, offsets, ages = pool.terms, pool.offsets, found.ages
     by_class, recurring = _tables(weighing)
     best = [by_class[Source.RESULT][0]] * len(terms)
-    runs: tuple[list[tuple[int, Run]], ...] = tuple([] for _ in Source)
-    for numbered in enumerate(pool.runs):
-        runs[numbered[1].source].append(numbered)
+    runs: tuple[list[int], ...] = tuple([] for _ in Source)
+    for number, run in enumerate(pool.runs):
+        runs[run.source].append(number)
     # The last mention wins, and the better source over the worse.
     for source in sorted(Source, key=weighing.sources.__getitem__):
-        for number, run in runs[source]:
+        for number in runs[source]:
+            run = pool.runs[number]
             weighed = by_class[source][ages[number]]
             for term in terms[offsets[run.first] : offsets[run.end]]:
                 best[term] = weighed
     out = [0] * len(terms)
-    mentions, spoken = pool.mentions, found.spoken
+    mentions = pool.mentions
     for term in pool.vocabulary:
-        weight = best[term][mentions[term] & _CLASS]
-        n = spoken[term]
-        out[term] = weight * recurring[min(n, _MOST_COUNTED - 1)] // 100 if n > 1 else weight
+        out[term] = best[term][mentions[term] & _CLASS]
+    for term in found.recurring:
+        out[term] = out[term] * recurring[min(found.spoken[term], _MOST_COUNTED - 1)] // 100
     return out
 
 

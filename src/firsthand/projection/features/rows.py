@@ -34,6 +34,9 @@ _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
 _SOURCES = tuple(Source)
+_PROSE = (Source.USER, Source.ASSISTANT)
+_RESULT, _ERROR = Source.RESULT, Source.ERROR
+# Members by names of their own: looking one up in its class takes longer than what is done with it.
 _HEADS = Struct("=II")
 _WORD = 4
 _IS_BIG_ENDIAN = sys.byteorder == "big"
@@ -90,18 +93,18 @@ def extract(entry: Entry) -> bytes:
         if source is None:
             continue
         text = readable(block)
-        spans = list(cuts(text, prose=source in (Source.USER, Source.ASSISTANT)))
+        spans = list(cuts(text, prose=source in _PROSE))
         if not spans:
             continue
         lines = [text[start:end] for start, end in spans]
         said = list(map(_said, lines))
         # What a tool prints is known by the names in it; its plain words are worth next to nothing and make up half of all terms.
-        is_result = source is Source.RESULT
+        is_result = source is _RESULT
         named = [names or plain if is_result else names + plain for _, names, plain in said]
         for unit, apart in _apart(text, spans, lines):
             _, names, plain = said[unit]
             named[unit] = tuple(dict.fromkeys(apart + names if is_result else apart + names + plain))
-        if is_result or source is Source.ERROR:
+        if is_result or source is _ERROR:
             for unit in _repeating(lines):
                 named[unit] = tuple([term for term in named[unit] if term & _CLASS not in _COUNTED])
         places.append(number << _SOURCE_BITS | source)

@@ -48,7 +48,7 @@ class TermClass(IntEnum):
     """A stretch without blanks that is more than its names: an assignment, a call with its arguments, a flag with its value."""
 
 
-_WORD = int(TermClass.WORD)
+_WORD, _IS_WRITTEN = int(TermClass.WORD), int(TermClass.WRITTEN)
 _WIDE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _W = rf"[^\W{_WIDE}]"
@@ -110,7 +110,7 @@ def class_of(term: int) -> TermClass:
 
 def text_of(term: int, line: str) -> str:
     """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
-    wanted, is_written = term >> CLASS_BITS, term & _CLASS == TermClass.WRITTEN
+    wanted, is_written = term >> CLASS_BITS, term & _CLASS == _IS_WRITTEN
     for part in line.split():
         if term in word(part)[1]:
             for text in (part.strip(_EDGES),) if is_written else _COMPOUND.findall(part):

@@ -69,7 +69,7 @@ def chosen(work: Divided, room: int, offer: Offer | None = None) -> tuple[str, l
 class _Text:
     """What a choice looks like."""
 
-    groups: list[Group]
+    units: list[int]
     text: str
     over: int
     """Tokens above the room; negative where some are left."""
@@ -94,7 +94,7 @@ class Choice:
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
         self.opening = opening = min(_OPENING, 3 + work.whole.target // 2_000)
         worths = weights(self.pool, heard(self.pool))
-        self.cover = Cover(self.pool, worths, [size + 1 for size in self.pool.sizes], opening)
+        self.cover = Cover(self.pool, worths, self.pool.sizes, opening, joint=1)
         seen = set(map(id, free))
         for run in self.pool.runs:
             if id(run) not in seen:
@@ -125,7 +125,7 @@ class Choice:
                 forced = forced[: -max(1, len(forced) // 8)]
             made = self._text(forced, picked)
         return made.text, reasoned(
-            made.groups,
+            grouped(self.pool, made.units),
             self.pool,
             (*forced, *picked),
             forced,
@@ -213,9 +213,9 @@ class Choice:
         return picked[:end]
 
     def _text(self, forced: Iterable[int], picked: Iterable[int]) -> _Text:
-        groups = grouped(self.pool, bridged(self.pool, (*forced, *picked), _BRIDGE))
-        text = rendered(groups, self.work.view.entries, self.names, self.speakers, self.texts)
-        return _Text(groups, text, self.counter.count(text) - self.room)
+        units = bridged(self.pool, (*forced, *picked), _BRIDGE)
+        text = rendered(grouped(self.pool, units), self.work.view.entries, self.names, self.speakers, self.texts)
+        return _Text(units, text, self.counter.count(text) - self.room)
 
     def _forced(self, room: int) -> list[int]:
         """Units that are shown whatever they cover: rules of user text, the newest to-do list, both ends of a newest step that was cut."""
@@ -224,7 +224,7 @@ class Choice:
         to_do = newest_to_do(work.covered)
         for run in self.free:
             units = range(run.first, run.end)
-            if run.source is Source.USER and not work.whole.is_user_whole:
+            if not work.whole.is_user_whole and run.source is Source.USER:
                 text = readable(work.view.entries[run.entry].blocks[run.block])
                 out.update((unit, None) for unit in units if is_rule(text[pool.starts[unit] : pool.ends[unit]]))
             elif (run.entry, run.block) == to_do:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -23,6 +23,7 @@ _FIRST_WORDS = 4
 _PATH = re.compile(
     r'"(?:file_?path|path|file_?name|target_file|absolute_path)"\s*:\s*"(?:[^"\\]*/)?([^"/\\]{1,60})"', re.IGNORECASE
 )
+_MOST_BLOCKS = 1 << 32
 _ARGUMENTS = 2_000
 """Characters of a call's arguments in which its path is looked for; it comes first where a file is written."""
 
@@ -43,14 +44,13 @@ class Group(msgspec.Struct, frozen=True):
         return Excerpt(entries[self.position].id, self.block, self.spans, self.reason)
 
 
-def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
+def grouped(pool: Pool, units: Iterable[int]) -> Iterator[Group]:
     """The units in original order; what follows each other without a unit between is one span."""
-    out: list[Group] = []
     starts, ends = pool.starts, pool.ends
     for number, members in groupby(sorted(units), key=pool.run_of.__getitem__):
         run = pool.runs[number]
         spans: list[Span] = []
-        own = tuple(members)
+        own = list(members)
         first = last = own[0]
         for unit in own:
             if unit > last + 1:
@@ -58,8 +58,7 @@ def grouped(pool: Pool, units: Iterable[int]) -> list[Group]:
                 first = unit
             last = unit
         spans.append(Span(starts[first], ends[last]))
-        out.append(Group(run.entry, run.block, run.source, tuple(spans), own))
-    return out
+        yield Group(run.entry, run.block, run.source, tuple(spans), tuple(own))
 
 
 def bridged(pool: Pool, units: Iterable[int], most: int) -> list[int]:
@@ -123,11 +122,16 @@ class Labels(dict[tuple[int, int], str]):
     def __init__(self, entries: Sequence[Entry]) -> None:
         super().__init__()
         self._entries = entries
-        self._calls: dict[str, list[tuple[int, int, ToolCall]]] = {}
+        # Places as one number each; in most sessions no id comes again.
+        self._calls: dict[str, int] = {}
+        self._again: dict[str, list[int]] = {}
         for position, entry in enumerate(entries):
             for number, block in enumerate(entry.blocks):
                 if isinstance(block, ToolCall):
-                    self._calls.setdefault(block.id, []).append((position, number, block))
+                    place = _place(position, number)
+                    first = self._calls.setdefault(block.id, place)
+                    if first != place:
+                        self._again.setdefault(block.id, [first]).append(place)
 
     def __missing__(self, place: tuple[int, int]) -> str:
         entry = self._entries[place[0]]
@@ -135,15 +139,27 @@ class Labels(dict[tuple[int, int], str]):
             case ToolCall(name=name):
                 label = f"call {name}"
             case ToolResult(call_id=call) as result:
-                # Ids come again in some sessions; the last call before the result is meant.
-                earlier = bisect_left(self._calls.get(call, []), place, key=lambda one: one[:2]) - 1
-                asked = self._calls[call][earlier][2] if earlier >= 0 else None
+                asked = self._call_before(call, _place(*place))
                 name = result.name or (asked.name if asked else "tool")
                 label = f"{name} error" if result.is_error else f"{name} result{_file_of(asked) if asked else ''}"
             case _:
                 label = entry.role
         self[place] = label
         return label
+
+    def _call_before(self, call: str, place: int) -> ToolCall | None:
+        """The last call with an id before a place."""
+        places = self._again.get(call) or ([self._calls[call]] if call in self._calls else [])
+        earlier = bisect_left(places, place) - 1
+        if earlier < 0:
+            return None
+        position, number = divmod(places[earlier], _MOST_BLOCKS)
+        block = self._entries[position].blocks[number]
+        return block if isinstance(block, ToolCall) else None
+
+
+def _place(position: int, number: int) -> int:
+    return position * _MOST_BLOCKS + number
 
 
 def _file_of(call: ToolCall) -> str:

@@ -75,9 +75,8 @@ def worthwhile(
         return NO_HANDOFF
     joined, first = _joined(pool, offer.text)
     known = len(weights)
-    trial = Cover(
-        joined, [*weights, *repeat(0, len(joined.terms) - known)], [size + 1 for size in joined.sizes], opening
-    )
+    worths = [*weights, *repeat(0, len(joined.terms) - known)]
+    trial = Cover(joined, worths, joined.sizes, opening, joint=1)
     trial.take(forced)
     picked = [unit for unit in trial.spend(room)[0] if unit >= first]
     while picked:

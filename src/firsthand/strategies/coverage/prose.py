@@ -12,7 +12,8 @@ from ...transcript import Entry, View, typed_text
 
 __all__ = ["introducing_lines", "names_something"]
 
-_CLASS = (1 << CLASS_BITS) - 1
+_CLASS, _WORD = (1 << CLASS_BITS) - 1, int(TermClass.WORD)
+_ASSISTANT = Source.ASSISTANT
 _QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
 
 
@@ -40,14 +41,14 @@ def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple
     for run in pool.runs:
         if run.entry >= end:
             break
-        if run.source is Source.ASSISTANT and (run.entry, run.block) not in skipped:
+        if run.source is _ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
             known = pool.offsets[run.first]
             for first, last in _lines(pool, run, text):
-                terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
-                if any(
-                    term >= known and pool.mentions[term] & _CLASS != TermClass.WORD for term in terms
-                ) or _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]):
+                new = [term for term in pool.terms[pool.offsets[first] : pool.offsets[last]] if term >= known]
+                if any(pool.mentions[term] & _CLASS != _WORD for term in new) or _QUOTED.search(
+                    text, pool.starts[first], pool.ends[last - 1]
+                ):
                     out += range(first, last)
     return out
 

@@ -18,7 +18,7 @@ __all__ = ["reasoned"]
 _NAMED = 3
 """Names that a reason spells out."""
 _LONGEST_NAME = 48
-_CLASS = (1 << CLASS_BITS) - 1
+_CLASS, _WORD = (1 << CLASS_BITS) - 1, int(TermClass.WORD)
 
 
 def reasoned(
@@ -44,13 +44,11 @@ def reasoned(
         texts: the readable texts of the groups' blocks, by position and number.
         is_user_whole: whether all user text stays whole, so that none of it is in an excerpt for a rule's sake.
     """
-    first: dict[int, list[int]] = {}
-    named: set[int] = set()
+    first: dict[int, int] = {}
     for unit in order:
-        new = [term for term in pool.terms_of(unit) if term not in named and weights[term]]
-        if new:
-            named.update(new)
-            first[unit] = new
+        for term in pool.terms_of(unit):
+            if term not in first and weights[term]:
+                first[term] = unit
     always = set(forced)
     return [
         msgspec.structs.replace(
@@ -63,7 +61,7 @@ def reasoned(
 def _reason(
     group: Group,
     pool: Pool,
-    first: Mapping[int, list[int]],
+    first: Mapping[int, int],
     always: set[int],
     weights: Sequence[int],
     entries: Sequence[Entry],
@@ -73,7 +71,10 @@ def _reason(
     block = entries[group.position].blocks[group.block]
     numbers = pool.mentions
     found = [
-        (term, unit) for unit in group.units for term in first.get(unit, ()) if numbers[term] & _CLASS != TermClass.WORD
+        (term, unit)
+        for unit in group.units
+        for term in pool.terms_of(unit)
+        if numbers[term] & _CLASS != _WORD and first.get(term) == unit
     ]
     says = ""
     verb = "first to show"
@@ -87,9 +88,9 @@ def _reason(
         else:
             says = "both ends of the newest step"
     if not found:
-        words = any(first.get(unit) for unit in group.units)
+        words = any(first.get(term) == unit for unit in group.units for term in pool.terms_of(unit))
         return says or ("rare words" if words else "between lines that were chosen")
-    found.sort(key=lambda pair: -weights[pair[0]])
+    found.sort(key=lambda pair: weights[pair[0]], reverse=True)
     text = texts[group.position, group.block]
     names = [
         _clipped(text_of(numbers[term], text[pool.starts[unit] : pool.ends[unit]])) for term, unit in found[:_NAMED]
