@@ -171,7 +171,9 @@ def survival_table(record: Record) -> Table | None:
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((by.get(row.strategy, row.strategy), row.window, row.boundary), []).append(row)
-    order = names(name for name, _, _ in groups)
+    # The first session of many may be one that few of them compact.
+    ran = names(row.strategy for row in (*record.rows.get("run", []), *rows))
+    order = names(by.get(strategy, strategy) for strategy in ran)
     lines = []
     for (name, window, boundary), found in sorted(
         groups.items(), key=lambda group: (order.index(group[0][0]), group[0][1], int(group[0][2].rpartition(" ")[2]))
