@@ -130,6 +130,7 @@ class Cover:
         heap, dense = self._heap, self._dense
         costs, chosen = self._costs, self.chosen
         offsets, terms, weights, run_of = self.pool.offsets, self.pool.terms, self.weights, self.pool.run_of
+        push, too_large = heappush, self._too_large
         picked: list[int] = []
         misses = 0
         floor = -self._floor << _DENSITY
@@ -153,7 +154,7 @@ class Cover:
                 continue
             cost = costs[unit]
             if cost > room:
-                self._too_large.append(key)
+                too_large.append(key)
                 misses += 1
                 continue
             own = terms[offsets[unit] : offsets[unit + 1]]
@@ -173,7 +174,7 @@ class Cover:
                 if self._open(run_of[unit]):
                     self._offer_cheaper(run_of[unit])
             else:
-                heappush(heap, now)
+                push(heap, now)
         return picked, room
 
     def _offer(self, units: Sequence[int] | None, room: int) -> None:

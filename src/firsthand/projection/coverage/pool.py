@@ -14,7 +14,7 @@ from itertools import accumulate, count
 import msgspec
 
 from ...errors import JournalDamagedError
-from ..features.rows import Row
+from ..features.rows import EMPTY, Row
 from ..features.units import Source
 
 __all__ = ["Pool", "Run"]
@@ -64,6 +64,8 @@ class Pool:
         runs, run_of = pool.runs, pool.run_of
         at = 0
         for position, row in enumerate(rows):
+            if row is EMPTY:
+                continue
             starts.append(row.starts)
             ends.append(row.ends)
             sizes.append(row.sizes)

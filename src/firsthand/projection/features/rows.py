@@ -24,7 +24,7 @@ from ...transcript import Entry
 from .terms import CLASS_BITS, TermClass, pieces_of, places_of_units, unit_terms, word
 from .units import Source, cuts, readable, source_of
 
-__all__ = ["EXTRACTOR", "Row", "extract", "read_row"]
+__all__ = ["EMPTY", "EXTRACTOR", "Row", "extract", "read_row"]
 
 EXTRACTOR = "coverage-units-1"
 """Changes whenever the same entry may give another row."""
@@ -33,6 +33,7 @@ _HEAD = 2
 _BLOCK_COLUMNS = 2
 _UNIT_COLUMNS = 4
 _SOURCE_BITS = 3
+_SOURCE_MASK = (1 << _SOURCE_BITS) - 1
 _SOURCES = tuple(Source)
 _PROSE = (Source.USER, Source.ASSISTANT)
 _RESULT, _ERROR = Source.RESULT, Source.ERROR
@@ -68,21 +69,23 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     terms: bytes
     """Of all units, in order."""
 
-    def blocks(self) -> Iterator[tuple[int, Source, int]]:
+    def blocks(self) -> list[tuple[int, Source, int]]:
         """Block number, source and number of units of each block that has any.
 
         Raises:
             JournalDamagedError: there is no such source.
         """
-        for place, length in zip(self.places, self.lengths, strict=True):
-            source = place & (1 << _SOURCE_BITS) - 1
-            if source >= len(_SOURCES):
-                raise JournalDamagedError(f"a stored row names the source {source}, and there are {len(_SOURCES)}")
-            yield place >> _SOURCE_BITS, _SOURCES[source], length
+        try:
+            return [
+                (place >> _SOURCE_BITS, _SOURCES[place & _SOURCE_MASK], length)
+                for place, length in zip(self.places, self.lengths, strict=True)
+            ]
+        except IndexError:
+            raise JournalDamagedError(f"a stored row names another source than the {len(_SOURCES)} there are") from None
 
 
 _NOTHING = bytes(_HEAD * _WORD)
-_EMPTY = Row((), (), b"", b"", b"", b"", b"")
+EMPTY = Row((), (), b"", b"", b"", b"", b"")
 
 
 def extract(entry: Entry) -> bytes:
@@ -192,7 +195,7 @@ def read_row(data: bytes) -> Row:
         swapped.byteswap()
         data = swapped.tobytes()
     if data == _NOTHING:
-        return _EMPTY
+        return EMPTY
     if len(data) < _HEAD * _WORD or len(data) % _WORD:
         raise JournalDamagedError(f"a stored row of units has {len(data)} bytes, which no row has")
     blocks, units = _HEADS.unpack_from(data)

@@ -174,8 +174,14 @@ def short_ids(entries: Sequence[Entry]) -> dict[str, str]:
     waiting = [entry.id for entry in entries]
     length = _LEAST_ID
     while waiting:
-        times = Counter([one[:length] for one in waiting])
-        out.update({one: one[:length] for one in waiting if times[one[:length]] == 1 or len(one) <= length})
+        heads = [one[:length] for one in waiting]
+        if len(set(heads)) == len(heads):
+            out.update(zip(waiting, heads, strict=True))
+            break
+        times = Counter(heads)
+        out.update(
+            {one: head for one, head in zip(waiting, heads, strict=True) if times[head] == 1 or len(one) <= length}
+        )
         waiting = [one for one in waiting if one not in out]
         length += 1
     return out
