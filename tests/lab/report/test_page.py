@@ -105,7 +105,7 @@ def test_a_browser_shows_it(tmp_path: Path) -> None:
         "What survives a compaction",
         "20/60 (33.3 %)",
         "+5.0 / -5.0",
-        "28/120 (23.3 %)",
+        "28/120 (23)",
         "reported by model:m",
         "ab" * 32,
         "firsthand lab run one.jsonl",

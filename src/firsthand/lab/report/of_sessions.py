@@ -72,7 +72,7 @@ def _file(part: Composition) -> tuple[str, ...]:
     tool = part.published.tool_share
     return (
         part.source,
-        part.format,
+        f"{part.format.count(',') + 1} formats" if "," in part.format else part.format,
         figure(part.sessions),
         figure(part.entries),
         figure(part.counted.tokens),

@@ -8,7 +8,7 @@ from ..comparisons import Comparison, comparisons
 from ..results import Row, scores
 from .of_rules import CLIENTS_EXAM, LITERAL, SOURCES, arm, least_of
 from .record import Record
-from .tables import Table, figure, names, percent, share
+from .tables import Table, figure, names, percent
 
 __all__ = ["curve_table", "equal_clients", "equal_overview", "equal_tables", "survival_table"]
 
@@ -174,26 +174,39 @@ def survival_table(record: Record) -> Table | None:
     # The first session of many may be one that few of them compact.
     ran = names(row.strategy for row in (*record.rows.get("run", []), *rows))
     order = names(by.get(strategy, strategy) for strategy in ran)
+    windows = names(row.window for row in rows)
+    several = len(windows) > 1
     lines = []
     for (name, window, boundary), found in sorted(
-        groups.items(), key=lambda group: (order.index(group[0][0]), group[0][1], int(group[0][2].rpartition(" ")[2]))
+        groups.items(), key=lambda group: (order.index(group[0][0]), group[0][1], _number(group[0][2]))
     ):
         cells = (
-            share(sum(row.hits for row in found if row.exam == exam), sum(row.of for row in found if row.exam == exam))
+            _shown(sum(row.hits for row in found if row.exam == exam), sum(row.of for row in found if row.exam == exam))
             for exam in exams
         )
         equal = {row.equal for row in found}
-        told = "needs a summary" if equal == {None} else "no" if False in equal else "yes"
+        told = "-" if equal == {None} else "no" if False in equal else "yes"
         sessions = str(len({row.session for row in found}))
         if fallen := {row.session for row in found if row.outcome == "fallback"}:
-            sessions += f" ({len(fallen)} by fallback)"
-        lines.append((name, figure(window), boundary, sessions, *cells, told))
+            sessions += f" ({len(fallen)})"
+        size = (figure(window),) if several else ()
+        lines.append((name, *size, str(_number(boundary)), sessions, *cells, told))
     return Table(
         "survival",
-        "After many compactions of one running session",
-        ("strategy, summary", "window", "after", "sessions", *exams, "equals the plan made at once"),
+        "After many compactions of one running session" + ("" if several else f", window {figure(windows[0])}"),
+        ("strategy, summary", *(["window"] if several else []), "compactions", "sessions", *exams, "as at once"),
         tuple(lines),
         record.command_of("survival"),
-        f"{LITERAL}. Hits/values of everything before that compaction, sessions pooled; histories differ, since each strategy's own trigger "
-        "decides. By fallback: it made no plan or got no summary, and the session fell back on its default.",
-    )
+        f"{LITERAL}. Hits/values of everything before that compaction and per cent, sessions pooled; histories differ, since each strategy's own "
+        "trigger decides. Sessions: in brackets those in which it made no plan or got no summary, so that the session fell back on its default. "
+        "As at once: whether the plan equals the one made at once from the originals; - where that needs a summary.",
+    )  # fmt: skip
+
+
+def _number(boundary: str) -> int:
+    """Of `compaction 20`, 20."""
+    return int(boundary.rpartition(" ")[2])
+
+
+def _shown(hits: int, of: int) -> str:
+    return f"{hits:,}/{of:,} ({100 * hits / of:.0f})" if of else "-"
