@@ -88,17 +88,18 @@ class Choice:
         self.pool = Pool.of(_rows(work.view))
         self.speakers = Labels(work.view.entries)
         self.texts: dict[tuple[int, int], str] = {}
-        free = [
-            run for run in self.pool.runs if run.entry < work.cut and (run.entry, run.block) not in work.shown_blocks
-        ]
+        free: list[Run] = []
+        shown: list[Run] = []
+        cut, shown_blocks = work.cut, work.shown_blocks
+        for run in self.pool.runs:
+            is_free = run.entry < cut and (run.entry, run.block) not in shown_blocks
+            (free if is_free else shown).append(run)
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
         self.opening = opening = min(_OPENING, 3 + work.whole.target // 2_000)
         worths = weights(self.pool, heard(self.pool))
         self.cover = Cover(self.pool, worths, self.pool.sizes, opening, joint=1)
-        seen = set(map(id, free))
-        for run in self.pool.runs:
-            if id(run) not in seen:
-                self.cover.know(run.first, run.end)
+        for run in shown:
+            self.cover.know(run.first, run.end)
         self.free = free
         self.worths = self.cover.weights.copy()
 

@@ -44,6 +44,9 @@ def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple
         if run.source is _ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
             known = pool.offsets[run.first]
+            new = [term for term in pool.terms[known : pool.offsets[run.end]] if term >= known]
+            if all(pool.mentions[term] & _CLASS == _WORD for term in new) and not _QUOTED.search(text):
+                continue
             for first, last in _lines(pool, run, text):
                 new = [term for term in pool.terms[pool.offsets[first] : pool.offsets[last]] if term >= known]
                 if any(pool.mentions[term] & _CLASS != _WORD for term in new) or _QUOTED.search(
