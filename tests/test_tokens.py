@@ -50,6 +50,23 @@ def test_wide_text_counts_at_least_six_tenths_of_a_token_per_character(text: str
         assert counter_for_model(model).count(text) * 10 >= wide * 6  # failure kind AC-11
 
 
+@given(st.text(st.characters()))
+def test_the_rule_is_that_of_each_character(text: str) -> None:
+    def quarters(character: str) -> int:
+        code = ord(character)
+        wide = (
+            (0x3040, 0x30FF),
+            (0x3400, 0x4DBF),
+            (0x4E00, 0x9FFF),
+            (0xAC00, 0xD7AF),
+            (0xF900, 0xFAFF),
+            (0x20000, 0x2A6DF),
+        )
+        return 1 if code < 128 else 6 if any(first <= code <= last for first, last in wide) else 2
+
+    assert EstimateCounter().count(text) == -(-sum(map(quarters, text)) // 4)
+
+
 def test_cost_of_a_message() -> None:
     hello = Entry(id="e1", role="user", blocks=(Text("hello world"),))
     picture = Entry(id="e1", role="user", blocks=(Text("hello world"), Media(data="A" * 4_000_000)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,6 +128,31 @@ def test_with_the_best_single_unit_it_reaches_the_proven_share(
     greedy, left = spent(pool, worth, costs, room)
     assert left == room - sum(costs[unit] for unit in greedy) >= 0
     assert max(value(greedy), single) >= 0.316 * best
+
+
+@settings(max_examples=200)
+@given(
+    POOLS,
+    WORTHS,
+    st.lists(st.integers(1, 5), min_size=12, max_size=12),
+    st.integers(0, 14),
+    st.integers(0, 9),
+    st.integers(0, 3),
+)
+def test_how_many_units_get_a_key_at_first_changes_nothing(
+    blocks: list[list[list[int]]], worths: list[int], costs: list[int], room: int, more: int, opening: int
+) -> None:
+    """Keys are made for the densest units, and for others when it comes to that; the order is that of one heap with all of them."""
+
+    def choice() -> tuple[object, ...]:
+        pool = pool_of(blocks)
+        cover = Cover(pool, [worth * 50 for worth in worths], costs[: len(pool)], opening)
+        taken = cover.take(range(min(1, len(pool))))
+        return taken, cover.spend(room), cover.go_on(more), cover.spend(more, range(len(pool)))
+
+    expected = choice()
+    with patch.multiple("firsthand.projection.coverage.greedy", _FEW=1, _EVERY=1, _MORE=1):
+        assert choice() == expected
 
 
 def weight_of(term: str, *entries: object) -> int:

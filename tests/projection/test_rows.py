@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from firsthand.errors import FirsthandError, JournalDamagedError
 from firsthand.projection.coverage.pool import Pool
 from firsthand.projection.features.rows import extract, read_row
-from firsthand.projection.features.terms import word
+from firsthand.projection.features.terms import unit_terms, word
 from firsthand.projection.features.units import Source, cuts, readable, source_of
 from firsthand.testing.builders import call, result, said, session, user
 from firsthand.testing.random_entries import entry_lists
@@ -89,6 +89,20 @@ def words_of(numbers: list[int]) -> bytes:
     return b"".join(number.to_bytes(4, "little") for number in numbers)
 
 
+def test_a_source_that_there_is_none_of_is_damage() -> None:
+    whole = bytearray(extract(said("Look at src/app.py.")))
+    whole[8] |= 7
+    with pytest.raises(JournalDamagedError, match="source"):
+        Pool.of([read_row(bytes(whole))])
+
+
+def test_in_a_pool_a_term_is_the_place_of_its_first_mention() -> None:
+    pool = Pool.of(read_row(extract(entry)) for entry in session(said("one_a two_b"), said("two_b three_c one_a")))
+    assert pool.terms == [0, 1, 1, 3, 0]
+    assert pool.vocabulary == [0, 1, 3]
+    assert [pool.mentions[term] for term in pool.terms] == list(pool.mentions)
+
+
 @given(st.one_of(st.binary(max_size=64), st.lists(st.integers(0, 3), max_size=16).map(words_of)))
 def test_any_bytes_are_a_row_or_a_typed_error(data: bytes) -> None:
     with suppress(FirsthandError):
@@ -113,6 +127,13 @@ def test_a_series_of_lines_that_differ_in_digits_is_named_once(error: bool) -> N
     assert names_of(text, error) == [True, *[False] * 5, True, *[False] * 6]
     assert all(names_of("\n".join(series[:11]), error))
     assert all(names_of("\n".join(f"wrote shard-{n}.bin" for n in range(40)), error))
+
+
+def test_a_unit_that_stands_apart_is_a_term_of_its_own_line_only() -> None:
+    pool = Pool.of([read_row(extract(result("c1", "took 250 ms\nran 250\nms later\n12→waited 3 s")))])
+    assert terms_of(pool, 0) > set(unit_terms("250 ms"))
+    assert set(unit_terms("250 ms")).isdisjoint(terms_of(pool, 1) | terms_of(pool, 2))
+    assert terms_of(pool, 3) == set(unit_terms("3 s"))
 
 
 def test_a_line_number_before_a_line_is_no_name() -> None:
