@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -175,15 +176,20 @@ def percents(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+_SILENT = 30.0
+"""Seconds after which progress is said whatever it is."""
+
+
 def shown_progress(what: str) -> Callable[[int, int], None]:
-    """Says how far a run is, about twenty times in all; in place where stderr is a terminal."""
+    """Says how far a run is, about twenty times in all, and oftener where that is slow; in place where stderr is a terminal."""
     last = -1
+    said = 0.0
 
     def show(done: int, total: int) -> None:
-        nonlocal last
+        nonlocal last, said
         step = done * 20 // max(1, total)
-        if step != last or done == total:
-            last = step
+        if step != last or done == total or time.monotonic() - said > _SILENT:
+            last, said = step, time.monotonic()
             if sys.stderr.isatty():
                 sys.stderr.write(f"\r{done:,} of {total:,} {what}" + ("\n" if done == total else ""))
                 sys.stderr.flush()

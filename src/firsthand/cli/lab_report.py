@@ -133,7 +133,7 @@ def report(
         shlex.join(told), named, setup, chosen, cache or default_cache(), sizes, target, survival, model, price, currency, prices
     )  # fmt: skip
     wish = replace(wish, rows=tuple(rows or ()), ledgers=tuple(ledger or ()), recall=recall, workers=workers)
-    record = gathered(wish, say=lambda name: stderr(f"measuring: {name}"), show=shown_progress("boundaries"))
+    record = gathered(wish, say=lambda name: stderr(f"measuring: {name}"), show=shown_progress)
     write_record(record, kept)
     _written(record, out, kept, figures, as_json)
 

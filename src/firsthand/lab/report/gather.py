@@ -50,14 +50,14 @@ def gathered(
     wish: Wish,
     *,
     say: Callable[[str], None] = lambda name: None,
-    show: Callable[[int, int], None] = lambda done, total: None,
+    show: Callable[[str], Callable[[int, int], None]] = lambda what: lambda done, total: None,
 ) -> Record:
     """Everything that the report shows.
 
     Args:
         wish: what is asked for.
         say: told the name of each part before it is measured.
-        show: called with the finished and the whole number of boundaries, or of replays.
+        show: gives for what is counted, such as boundaries, what is called with the finished and the whole number of it.
     """
     start = time.perf_counter()
     with opened_lanes(wish.workers) as lanes:

@@ -45,7 +45,7 @@ def measured_rows(work: Work) -> dict[str, list[Row]]:
     if wanted:
         work.say(", ".join(one.name for one in wanted))
         made = run_together(
-            [(one.origins, one.setup) for one in wanted], work.wish.cache, work.lanes, progress=work.show
+            [(one.origins, one.setup) for one in wanted], work.wish.cache, work.lanes, progress=work.show("boundaries")
         )
         for one, (rows, seconds) in zip(wanted, made, strict=True):
             found[one.name] = rows
@@ -110,7 +110,7 @@ def _survival(work: Work) -> list[Row] | None:
             wish.replays,
             work.lanes,
             measure=bool(wish.windows),
-            progress=work.show,
+            progress=work.show("replays"),
         )
 
 

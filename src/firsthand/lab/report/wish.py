@@ -96,10 +96,16 @@ class Work:
         wish: what is asked for.
         lanes: where sessions are measured.
         say: told the name of each part before it is measured.
-        show: called with the finished and the whole number of tasks.
+        show: gives for what is counted what is called with the finished and the whole number of it.
     """
 
-    def __init__(self, wish: Wish, lanes: Lanes, say: Callable[[str], None], show: Callable[[int, int], None]) -> None:
+    def __init__(
+        self,
+        wish: Wish,
+        lanes: Lanes,
+        say: Callable[[str], None],
+        show: Callable[[str], Callable[[int, int], None]],
+    ) -> None:
         self.wish = wish
         self.lanes = lanes
         self.given = read_rows(wish.rows)
