@@ -1,15 +1,21 @@
-"""What a term is worth: its class, who used it, how often, and how long ago.
+"""What a term is worth: its class, who used it, how often, how long ago, and how many others came up beside it.
 
 The numbers are those of a first study (`docs/strategies/coverage.md` says what each of them carries). In real sessions a term that the agent or
 the user wrote is used again 10 to 40 times as often as one that only tool output shows, one that they wrote ten times 8 times as often as one that
 they wrote once; what only tools repeat is not used more often for it.
+
+Of a thousand names in one listing a budget shows a few; of the three that came up in a quiet stretch it can show all. So a term is worth less
+the more terms came up first in the same sixteenth of the session from the same source, and what is chosen is spread over the session and its
+sources instead of lying where most names are.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, log
+from math import exp, isqrt, log
 
 from ..features.terms import CLASS_BITS
 from ..features.units import Source
@@ -22,20 +28,24 @@ __all__ = ["DEFAULT", "Heard", "Weighing", "heard", "weights"]
 class Weighing:
     """The numbers behind the weights, in hundredths."""
 
-    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 20)
+    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 40)
     """By `TermClass`."""
-    sources: tuple[int, ...] = (150, 200, 80, 23, 15, 30)
+    sources: tuple[int, ...] = (300, 200, 100, 60, 45, 30)
     """By `Source`; of several the best counts, with the age of its own last mention."""
-    oldest: int = 55
+    oldest: int = 70
     """What age leaves of a weight at least."""
     fading: int = 25
     """Share of the history's size after which the rest of a weight has fallen to its e-th part."""
-    recurring: int = 50
+    recurring: int = 70
     """Exponent, in hundredths, of 1 + ln n for a term that n entries of user or agent use."""
+    crowding: int = 300
+    """What a weight is multiplied or divided by at most for the number of terms that came up beside it."""
 
 
 DEFAULT = Weighing()
 _AGES = 64
+_STRETCH = 4
+"""Ages that are one stretch of the session, a sixteenth of it, when the terms that came up in it are counted."""
 _SPEAKERS = (Source.USER, Source.ASSISTANT, Source.CALL)
 _MOST_COUNTED = 256
 _CLASS = (1 << CLASS_BITS) - 1
@@ -52,6 +62,8 @@ class Heard:
     """How many texts and calls of the user and the agent hold each term."""
     recurring: list[int]
     """The terms that several of them hold."""
+    told: list[int]
+    """The run of the user or the agent in which each term came up first."""
 
 
 def heard(pool: Pool) -> Heard:
@@ -59,6 +71,7 @@ def heard(pool: Pool) -> Heard:
     terms, offsets = pool.terms, pool.offsets
     spoken = [0] * len(terms)
     last = [-1] * len(spoken)
+    told = last.copy()
     recurring = []
     sizes = []
     for number, run in enumerate(pool.runs):
@@ -68,14 +81,16 @@ def heard(pool: Pool) -> Heard:
                 if last[term] != number:
                     last[term] = number
                     n = spoken[term] = spoken[term] + 1
-                    if n == 2:
+                    if n == 1:
+                        told[term] = number
+                    elif n == 2:
                         recurring.append(term)
     after = total = sum(sizes)
     ages = []
     for size in sizes:
         after -= size
         ages.append(min(_AGES - 1, after * _AGES // max(1, total)))
-    return Heard(ages, spoken, recurring)
+    return Heard(ages, spoken, recurring, told)
 
 
 def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]:
@@ -94,12 +109,34 @@ def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]
             for term in terms[offsets[run.first] : offsets[run.end]]:
                 best[term] = weighed
     out = [0] * len(terms)
-    mentions = pool.mentions
-    for term in pool.vocabulary:
-        out[term] = best[term][mentions[term] & _CLASS]
+    mentions, vocabulary = pool.mentions, pool.vocabulary
+    ends = [bisect_left(vocabulary, offsets[run.end]) for run in pool.runs]
+    for start, end, percent in zip([0, *ends], ends, _uncrowded(pool, ages, ends, weighing.crowding), strict=False):
+        for term in vocabulary[start:end]:
+            out[term] = best[term][mentions[term] & _CLASS] * percent // 100 or 1
     for term in found.recurring:
         out[term] = out[term] * recurring[min(found.spoken[term], _MOST_COUNTED - 1)] // 100
     return out
+
+
+def _uncrowded(pool: Pool, ages: list[int], ends: list[int], most: int) -> list[int]:
+    """For each run the percentage for terms that came up in it.
+
+    It is the mean number of terms that come up in a stretch from a source by the number that came up beside these, to the power of 3/4,
+    between `most` and its inverse.
+    """
+    places = [(run.source, age // _STRETCH) for run, age in zip(pool.runs, ages, strict=True)]
+    crowd: Counter[tuple[Source, int]] = Counter()
+    for place, start, end in zip(places, [0, *ends], ends, strict=False):
+        crowd[place] += end - start
+    crowd = +crowd
+    total, least = crowd.total(), 10_000 // most
+    percents = {
+        # A fourth root in whole numbers, so that it is the same on every machine.
+        place: max(least, min(most, isqrt(isqrt(100**4 * total**3 // (len(crowd) * number) ** 3))))
+        for place, number in crowd.items()
+    }
+    return [percents.get(place, 100) for place in places]
 
 
 @lru_cache(maxsize=8)

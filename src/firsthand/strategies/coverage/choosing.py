@@ -96,7 +96,8 @@ class Choice:
             (free if is_free else shown).append(run)
         self.rate = _tokens_for_hundred_pieces(self.pool, free, work.view, self.counter)
         self.opening = opening = min(_OPENING, 3 + work.whole.target // 2_000)
-        worths = weights(self.pool, heard(self.pool))
+        self.heard = heard(self.pool)
+        worths = weights(self.pool, self.heard)
         self.cover = Cover(self.pool, worths, self.pool.sizes, opening, joint=1)
         for run in shown:
             self.cover.know(run.first, run.end)
@@ -148,7 +149,7 @@ class Choice:
             taken = set(forced)
             lines = [
                 unit
-                for unit in introducing_lines(self.pool, work.view, work.cut, work.shown_blocks)
+                for unit in introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks)
                 if unit not in taken
             ]
             if cover.cost_of(lines) * 100 <= room * _LINES:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ...projection.coverage.pool import Pool, Run
+from ...projection.coverage.weights import Heard
 from ...projection.features.terms import CLASS_BITS, TermClass, word
 from ...projection.features.units import Source, readable
 from ...transcript import Entry, View, typed_text
@@ -26,32 +27,32 @@ def names_something(entry: Entry) -> bool:
     return False
 
 
-def introducing_lines(pool: Pool, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
-    """The units of the assistant's lines in which something is named for the first time in the session, or quoted.
+def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
+    """The units of the assistant's lines in which something is named that neither it nor the user named before, or quoted.
 
-    Such a line is the origin of the name: what was meant by it stands there and nowhere before. Sentences of one line stay together.
+    Such a line is where the conversation learns of the name, also where a tool printed it before: "PR #12 is open". Sentences of one line stay
+    together.
 
     Args:
         pool: the units.
+        found: who named what first.
         view: the entries.
         end: position before which lines are looked for.
         skipped: blocks that are shown anyway.
     """
     out: list[int] = []
-    for run in pool.runs:
+    for number, run in enumerate(pool.runs):
         if run.entry >= end:
             break
         if run.source is _ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
-            known = pool.offsets[run.first]
-            new = [term for term in pool.terms[known : pool.offsets[run.end]] if term >= known]
-            if all(pool.mentions[term] & _CLASS == _WORD for term in new) and not _QUOTED.search(text):
+            own = set(pool.terms[pool.offsets[run.first] : pool.offsets[run.end]])
+            new = {term for term in own if found.told[term] == number and pool.mentions[term] & _CLASS != _WORD}
+            if not new and not _QUOTED.search(text):
                 continue
             for first, last in _lines(pool, run, text):
-                new = [term for term in pool.terms[pool.offsets[first] : pool.offsets[last]] if term >= known]
-                if any(pool.mentions[term] & _CLASS != _WORD for term in new) or _QUOTED.search(
-                    text, pool.starts[first], pool.ends[last - 1]
-                ):
+                terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
+                if not new.isdisjoint(terms) or _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]):
                     out += range(first, last)
     return out
 
