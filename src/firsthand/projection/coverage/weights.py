@@ -28,17 +28,17 @@ __all__ = ["DEFAULT", "Heard", "Weighing", "heard", "weights"]
 class Weighing:
     """The numbers behind the weights, in hundredths."""
 
-    classes: tuple[int, ...] = (5, 10, 70, 100, 100, 100, 100, 40)
+    classes: tuple[int, ...] = (5, 6, 70, 100, 100, 100, 100, 40)
     """By `TermClass`."""
-    sources: tuple[int, ...] = (300, 200, 100, 60, 45, 30)
+    sources: tuple[int, ...] = (400, 200, 100, 80, 60, 30)
     """By `Source`; of several the best counts, with the age of its own last mention."""
-    oldest: int = 70
+    oldest: int = 80
     """What age leaves of a weight at least."""
     fading: int = 25
     """Share of the history's size after which the rest of a weight has fallen to its e-th part."""
-    recurring: int = 70
+    recurring: int = 50
     """Exponent, in hundredths, of 1 + ln n for a term that n entries of user or agent use."""
-    crowding: int = 300
+    crowding: int = 400
     """What a weight is multiplied or divided by at most for the number of terms that came up beside it."""
 
 

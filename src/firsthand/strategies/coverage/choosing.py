@@ -146,16 +146,10 @@ class Choice:
             room -= self._pieces(self._handed_over(self.offer, forced, room))
         lines_fit = work.whole.prose_fits
         if not lines_fit and work.options.prose:
-            taken = set(forced)
-            lines = [
-                unit
-                for unit in introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks)
-                if unit not in taken
-            ]
-            if cover.cost_of(lines) * 100 <= room * _LINES:
-                lines_fit = True
-                room -= cover.take(lines)
-                forced += lines
+            lines = self._introducing(forced, room)
+            lines_fit = lines is not None
+            room -= cover.take(lines or ())
+            forced += lines or ()
         picked: list[int] = []
         if room > 0 and not lines_fit:
             share = room * _ASSISTANT // 100
@@ -164,6 +158,16 @@ class Choice:
         if room > 0:
             picked = picked + cover.spend(room)[0]
         return forced, picked
+
+    def _introducing(self, shown: Iterable[int], room: int) -> list[int] | None:
+        """The assistant's lines that introduce a name, or as many of them as introduce it to the session; None where these do not fit either."""
+        work, taken = self.work, set(shown)
+        for anywhere in (False, True):
+            found = introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks, anywhere=anywhere)
+            lines = [unit for unit in found if unit not in taken]
+            if self.cover.cost_of(lines) * 100 <= room * _LINES:
+                return lines
+        return None
 
     def _handed_over(self, offer: Offer, forced: list[int], room: int) -> int:
         """Takes what a summary is worth into the choice; returns its tokens, which are no longer room for excerpts."""

@@ -27,7 +27,9 @@ def names_something(entry: Entry) -> bool:
     return False
 
 
-def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]]) -> list[int]:
+def introducing_lines(
+    pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]], *, anywhere: bool = False
+) -> list[int]:
     """The units of the assistant's lines in which something is named that neither it nor the user named before, or quoted.
 
     Such a line is where the conversation learns of the name, also where a tool printed it before: "PR #12 is open". Sentences of one line stay
@@ -39,6 +41,7 @@ def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: f
         view: the entries.
         end: position before which lines are looked for.
         skipped: blocks that are shown anyway.
+        anywhere: only lines with a name that nothing held before, no call and no output either.
     """
     out: list[int] = []
     for number, run in enumerate(pool.runs):
@@ -46,7 +49,8 @@ def introducing_lines(pool: Pool, found: Heard, view: View, end: int, skipped: f
             break
         if run.source is _ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
-            own = set(pool.terms[pool.offsets[run.first] : pool.offsets[run.end]])
+            before = pool.offsets[run.first]
+            own = {term for term in pool.terms[before : pool.offsets[run.end]] if term >= before or not anywhere}
             new = {term for term in own if found.told[term] == number and pool.mentions[term] & _CLASS != _WORD}
             if not new and not _QUOTED.search(text):
                 continue
