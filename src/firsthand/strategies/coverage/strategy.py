@@ -35,7 +35,7 @@ class Coverage(Strategy):
     """
 
     name: ClassVar[str] = "coverage"
-    version: ClassVar[str] = "coverage-1"
+    version: ClassVar[str] = "coverage-2"
     recomputed = True
     extractor: ClassVar[str | None] = EXTRACTOR
 
