@@ -26,7 +26,7 @@ from .units import Source, cuts, readable, source_of
 
 __all__ = ["EMPTY", "EXTRACTOR", "Row", "extract", "read_row"]
 
-EXTRACTOR = "coverage-units-1"
+EXTRACTOR = "coverage-units-2"
 """Changes whenever the same entry may give another row."""
 
 _HEAD = 2

@@ -26,7 +26,6 @@ __all__ = [
 
 CLASS_BITS = 3
 _CLASS = (1 << CLASS_BITS) - 1
-_HASH_BITS = (1 << 32 - CLASS_BITS) - 1
 
 
 class TermClass(IntEnum):
@@ -48,7 +47,7 @@ class TermClass(IntEnum):
     """A stretch without blanks that is more than its names: an assignment, a call with its arguments, a flag with its value."""
 
 
-_WORD, _IS_WRITTEN = int(TermClass.WORD), int(TermClass.WRITTEN)
+_WORD = int(TermClass.WORD)
 _WIDE = "\u1100-\u11ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0002fa1f"
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f]+")
 _W = rf"[^\W{_WIDE}]"
@@ -69,6 +68,8 @@ _PIECE = re.compile(rf"[{_WIDE}]|[a-zA-Z\u00aa-\u036f]{{1,7}}|[^\W\d_]{{1,2}}|\d
 _PLAIN_PIECE = re.compile(r"[a-zA-Z]{1,7}|[^a-zA-Z0-9_\s]{1,3}|_{1,3}|[0-9]{1,3}")
 """The same for ASCII text."""
 _UNIT = r" (?:(?:ms|µs|us|ns|s|secs?|seconds?|mins?|minutes?|hours?|days?|[KMGT]i?B|bytes|px|tokens?|Hz|[kM]Hz|rpm|fps)\b|%)"
+_COUNTED = re.compile(rf"(?<![\d.a-zA-Z_])\d+(?:\.\d+)?[{_WIDE}]")
+"""A number with its counter in a script without blanks: “6개”."""
 _UNIT_AFTER = re.compile(rf"(?<![\w.])\d+(?:\.\d+)?{_UNIT}")
 _UNIT_AFTER_DIGIT, _UNIT_AFTER_PLAIN_DIGIT = re.compile(rf"\d{_UNIT}"), re.compile(rf"[0-9]{_UNIT}")
 """Found sooner, since they begin with one kind of character."""
@@ -110,12 +111,10 @@ def class_of(term: int) -> TermClass:
 
 def text_of(term: int, line: str) -> str:
     """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
-    wanted, is_written = term >> CLASS_BITS, term & _CLASS == _IS_WRITTEN
-    for part in line.split():
-        if term in word(part)[1]:
-            for text in (part.strip(_EDGES),) if is_written else _COMPOUND.findall(part):
-                if crc32(text.encode("utf-8", "surrogatepass")) & _HASH_BITS == wanted:
-                    return str(text)
+    if term & _CLASS != _WORD:
+        for part in line.split():
+            if term in word(part)[1]:
+                return next(text for text, found in _found(part) if found == term)
     return ""
 
 
@@ -179,6 +178,8 @@ def _found(text: str) -> list[tuple[str, int]]:
         compounds = _PLAIN_COMPOUND if is_ascii and "," not in text else _COMPOUND
         out += [(found, term) for found in compounds.findall(text) if (term := _compound(found)) is not None]
     unspaced = () if is_ascii else _UNSPACED.findall(text)
+    if not is_ascii:
+        out += [(found, _number(found, TermClass.NUMBER)) for found in _COUNTED.findall(text)]
     whole = text.strip(_EDGES)
     if (
         4 <= len(whole) <= _LONGEST_WRITTEN
@@ -223,7 +224,8 @@ def _kind(found: str) -> TermClass | None:
         if _HEX.fullmatch(found):
             return TermClass.HASH
     if len(found) < 4:
-        return None
+        # "F10", "k8s"; two characters are as often a loop's variable.
+        return TermClass.NAME if has_digit and len(found) == 3 and found.isalnum() else None
     plain = found.lstrip("-#@~./")
     if plain.isalpha() and not _INNER_CAPITAL.search(plain):
         if found[0] in "~/." and len(plain) >= 4:
