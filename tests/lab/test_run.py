@@ -21,7 +21,7 @@ from firsthand.lab.comparisons import comparisons
 from firsthand.lab.loaded import loaded
 from firsthand.lab.measuring import Bench, Task
 from firsthand.lab.results import Cache, Row, as_csv, scores
-from firsthand.lab.runner import Origin, Rival, Setup, run, run_together
+from firsthand.lab.runner import Origin, Rival, Setup, replay, run, run_together
 from firsthand.lab.summarisers import CAP, extract, label, summariser
 from firsthand.lab.survival import survive
 from firsthand.strategies import strategy_by_name
@@ -326,6 +326,15 @@ def test_survival_of_the_beginning_and_of_what_was_chosen(file: Path) -> None:
     kept = [row for row in rows if row.exam == "lines-kept"]
     assert [(row.boundary, row.source) for row in kept] == [("compaction 3", "plan")]
     assert 0 < kept[0].hits <= kept[0].of
+
+
+def test_survival_at_a_size_by_the_exact_counter(file: Path) -> None:
+    setup = Setup(("coverage", "recorded"), targets=(3_000,))
+    rows = replay(Origin(str(file)), setup, [16_000])
+    assert {row.target for row in rows} == {3_000}
+    assert 2_500 < max(row.tokens for row in rows if row.exam == "recognition") <= 3_000
+    drawn = {row.source: row for row in rows if row.exam == "early-drawn" and row.boundary == "compaction 1"}
+    assert drawn["user"].hits == drawn["user"].of
 
 
 def test_features_are_of_the_entries_that_may_be_seen_and_change_no_plan(file: Path) -> None:

@@ -140,6 +140,10 @@ def run(
     )
     origins = origins_of(files or [])
     if survival is not None:
+        if setup.rivals:
+            raise ConfigError(
+                "--survival replays with its own compactions, so no rival has a size there; give --target in tokens"
+            )
         _replayed(origins, setup, _windows(survival), csv_file, as_json)
         return
     store = Cache(None if no_cache else cache or default_cache())
@@ -221,6 +225,10 @@ def _windows(text: str) -> list[int]:
     return list(map(int, parts))
 
 
+def _sized(row: Row) -> str:
+    return row.strategy if row.target is None else f"{row.strategy} at {row.target:,}"
+
+
 def _replayed(
     origins: Sequence[Origin], setup: Setup, windows: list[int], csv_file: Path | None, as_json: bool
 ) -> None:
@@ -243,7 +251,7 @@ def _replayed(
     for row in rows:
         equal = "" if row.equal is None else "yes" if row.equal else "no"
         cell = cells.setdefault(
-            (row.strategy, row.summariser, row.window, row.boundary, row.exam, row.session[:8], row.outcome, equal),
+            (_sized(row), row.summariser, row.window, row.boundary, row.exam, row.session[:8], row.outcome, equal),
             [0, 0, row.tokens],
         )
         cell[0] += row.hits

@@ -115,15 +115,23 @@ class Loaded:
             remembering: whether texts are counted once only; not for a plan whose time is taken.
             fixed: whether system prompt and tools stand before the history.
         """
-        used: Counter = {
-            "estimate": EstimateCounter(),
-            "exact": self.counter if remembering else self.exact,
-        }.get(counter) or counter_for_model(self.transcript.model)
+        used = self.counter if counter == "exact" and remembering else counter_named(counter, self.transcript.model)
         tokens = 0
         if fixed:
             tools = self.transcript.tools
             tokens = used.count(self.transcript.system or "") + (used.count(compact_json(list(tools))) if tools else 0)
         return Budget.of(window, output_ceiling, fixed=tokens, counter=used, profile=profile)
+
+
+def counter_named(name: str, model: str | None) -> Counter:
+    """The counter that an option names: `estimate`, `exact`, or `model` for the calibrated one of the model's family."""
+    match name:
+        case "estimate":
+            return EstimateCounter()
+        case "exact":
+            return O200kCounter()
+        case _:
+            return counter_for_model(model)
 
 
 @lru_cache(maxsize=4)

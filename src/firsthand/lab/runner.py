@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from ..strategies import strategy_by_name, strategy_class, strategy_names
 from ..tokens import O200kCounter
 from .boundaries import Boundary
 from .lanes import Lanes, in_lanes, opened_lanes
-from .loaded import Loaded, Origin, loaded, transcript_of
+from .loaded import Loaded, Origin, counter_named, loaded, transcript_of
 from .measuring import CONTINUATION_SHARE, Job, Kept, Task, boundaries_of, measured
 from .results import Cache, Row
 from .run_setup import Mode, Rival, Setup
@@ -134,7 +135,8 @@ def measure(bundle: Bundle) -> list[tuple[int, float, list[tuple[str, list[Row]]
 def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
     """Survival of one session: each strategy that needs no summary by rules, the others with the setup's last summariser.
 
-    Strategies that are pure functions of the originals on request are replayed so, as a `Session` does by default.
+    At its own size or, where the setup names sizes, at each of them that it has a knob for, counted as the setup says. Strategies that are pure
+    functions of the originals on request are replayed so, as a `Session` does by default.
     """
     transcript = transcript_of(origin)
     rows: list[Row] = []
@@ -143,16 +145,23 @@ def replay(origin: Origin, setup: Setup, windows: Sequence[int]) -> list[Row]:
         if name == "recorded":
             continue
         options = {"from_originals": True} if made.options().get("from_originals") is False else {}
-        for window in windows:
-            rows += survive(
-                transcript,
-                strategy_by_name(name, **options),
-                window,
-                O200kCounter(),
-                summariser=setup.summarisers[-1],
-                model=setup.model,
-                seeds=setup.seeds,
-            )
+        own = strategy_by_name(name, **options)
+        sized = [(target, own if target is None else own.at_size(target)) for target in setup.targets]
+        for window, (target, strategy) in product(windows, sized):
+            if strategy is not None:
+                rows += survive(
+                    transcript,
+                    strategy,
+                    window,
+                    O200kCounter(),
+                    summariser=setup.summarisers[-1],
+                    model=setup.model,
+                    seeds=setup.seeds,
+                    target=target,
+                    own_counter=counter_named(
+                        setup.counter if target is None else setup.sized_counter, transcript.model
+                    ),
+                )
     return rows
 
 

@@ -24,6 +24,7 @@ from ..tokens import Counter, counter_for_model, entry_cost, total_cost
 from ..transcript import Entry, Transcript, View
 from .arms import size_of
 from .boundaries import Boundary
+from .exams.recognition import draw
 from .questions import READER, Measured, ask, questions
 from .results import Row
 from .searched import Occurring, Searched
@@ -54,6 +55,8 @@ def survive(
     model: str = "",
     after: Sequence[int] = AFTER,
     seeds: int = 1,
+    target: int | None = None,
+    own_counter: Counter | None = None,
 ) -> Iterator[Row]:
     """The rows of one replay. Their `boundary` says after which compaction; steps whose request no compaction makes small enough are passed over.
 
@@ -66,6 +69,8 @@ def survive(
         model: the model's name there.
         after: the compactions after which exams are taken.
         seeds: draws.
+        target: the size that the strategy was given, for the rows.
+        own_counter: the session's; by default the calibrated one of the model's family.
     """
     entries = tuple(msgspec.structs.replace(entry, usage=None, parent=None) for entry in transcript.path())
     if not _may_compact(entries, transcript.model, strategy, window):
@@ -80,7 +85,13 @@ def survive(
     made = 0
     with TemporaryDirectory(prefix="firsthand-lab-") as folder, Journal.open(Path(folder) / "replay.db") as journal:
         session = Session.open(
-            "replay", journal=journal, window=window, model=transcript.model, strategy=strategy, summariser=asks
+            "replay",
+            journal=journal,
+            window=window,
+            model=transcript.model,
+            strategy=strategy,
+            summariser=asks,
+            counter=own_counter,
         )
         for position, entry in enumerate(entries):
             if entry.role == "assistant" and position and entries[position - 1].role != "assistant":
@@ -120,7 +131,7 @@ def survive(
                                 boundary=f"compaction {made}",
                                 position=position,
                                 strategy=strategy.name,
-                                target=None,
+                                target=target,
                                 summariser=label(summariser) if calls else "-",
                                 mode="replay",
                                 window=window,
@@ -152,11 +163,12 @@ def _may_compact(entries: Sequence[Entry], model: str | None, strategy: Strategy
 
 
 class _Earliest:
-    """`earliest`: all values of the session's first tokens, asked as in `recognition`."""
+    """Values of the session's first tokens: `earliest` asks all of them, `early-drawn` as many of each kind as `recognition` draws."""
 
     def __init__(self, entries: Sequence[Entry], costs: Sequence[int]) -> None:
         first = sum(passed * 100 <= sum(costs) * EARLIEST_SHARE for passed in accumulate(costs))
         self._values = homes(entries[:first])
+        self._drawn = draw(self._values, [0] * first, "").older
 
     def __call__(self, shown: Sequence[Entry]) -> Iterator[Measured]:
         searched = Searched("\n".join(reading(shown)))
@@ -164,6 +176,8 @@ class _Earliest:
             asked = [value.text for value in self._values.values() if value.kind == source]
             if asked:
                 yield Measured("earliest", source, sum(map(searched.shows, asked)), len(asked), len(asked))
+                drawn = [value.text for values in self._drawn for value in values if value.kind == source]
+                yield Measured("early-drawn", source, sum(map(searched.shows, drawn)), len(drawn), len(set(drawn)))
 
 
 class _Steady:

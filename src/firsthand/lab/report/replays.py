@@ -56,7 +56,12 @@ def kept_replays(
         files.setdefault(origin.path, []).append(origin)
     digests = {origin: (digest, weight) for origin, digest, weight in in_lanes(_digest, list(files.values()), lanes)}
     replays = [
-        _Replay(origin, replace(setup, strategies=(name,)), window, _key(digests[origin][0], setup, name, window))
+        _Replay(
+            origin,
+            replace(setup, strategies=(name,), targets=(None,)),
+            window,
+            _key(digests[origin][0], setup, name, window),
+        )
         for origin in origins
         for name in setup.strategies
         for window in windows
