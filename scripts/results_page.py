@@ -13,6 +13,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from firsthand.lab.report.answers import answers
@@ -27,6 +28,7 @@ from firsthand.lab.report.tables import Table, figure, markdown
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 _OWN = ("overview", "clients", "source-recognition")
+_PLACEHOLDER = ", none"
 _STANDIN = re.compile(
     r"(?P<exam>[a-z-]+) +recorded (?P<recorded>\d+/\d+ = [\d.]+ %) +extractive (?P<made>\d+/\d+ = [\d.]+ %)"
 )
@@ -35,9 +37,9 @@ HEAD = """# Results
 
 Written by `python scripts/results_page.py` from the stored rows of one `firsthand lab report`, so no number in it is typed; under every table stands
 the command that makes its numbers. Nothing here was read by a model: a value counts as known when it is in the projection's text. Sizes are o200k
-tokens, exact. `none` means that no summary was written (a placeholder stands in its place), `extractive` that the stand-in wrote it: verbatim lines
-by rules, at most 2,000 tokens. Neither says what a strategy reaches with a model's summary. The exams are explained on [the page on the
-lab](lab.md); all tables and the nine figures are on the page that the report makes.
+tokens, exact. `extractive` means that the stand-in wrote the summaries that a strategy wants: verbatim lines by rules, at most 2,000 tokens. That is
+not what it reaches with a model's summary. The exams are explained on [the page on the lab](lab.md); the page that the report makes has all tables,
+those without any summary too, and the nine figures.
 """
 
 
@@ -119,19 +121,26 @@ def _parts(record: Record, standin: str) -> Iterator[str]:
     if record.compositions:
         yield from _tables(composition_tables(record)[1:2])
     settings = tuple(record.settings.items())
-    yield from _tables([Table("settings", "Settings", ("setting", "value"), settings, record.command)])
-    parts = tuple((part.name, f"{part.seconds:,.0f}", part.note) for part in record.parts)
-    note = "Seconds by the clock; of rows that were in the cache, those of reading them."
-    yield from _tables([Table("time", "Time", ("part", "seconds", "note"), parts, record.command, note)])
+    yield from _tables([Table("settings", "Settings", ("setting", "value"), settings, "")])
+    parts = tuple((part.name, f"{part.seconds:,.0f}") for part in record.parts)
+    note = "Of the runs those of all processes together; of rows that were in the cache, those of reading them."
+    yield from _tables([Table("time", "Seconds of each part", ("part", "seconds"), parts, "", note)])
 
 
 def _tables(tables: Iterable[Table]) -> Iterator[str]:
     for table in tables:
         yield f"### {table.title}\n"
-        yield from _code([table.command])
-        yield markdown(table) + "\n"
+        if table.command:
+            yield from _code([table.command])
+        yield markdown(_with_summaries(table)) + "\n"
         if table.note:
             yield table.note[0].upper() + table.note[1:] + "\n"
+
+
+def _with_summaries(table: Table) -> Table:
+    """The table without the arms whose summaries are placeholders."""
+    rows = tuple(row for row in table.rows if not row[0].endswith(_PLACEHOLDER))
+    return replace(table, rows=rows)
 
 
 def _code(lines: Iterable[str]) -> Iterator[str]:
