@@ -79,7 +79,8 @@ def equal_overview(record: Record) -> Table | None:
         record.command_of("equal"),
         f"{LITERAL}. Points of 100, mean over judged sessions, on boundaries where both made a projection. Free: the strategy spends all of the "
         "size as it likes; forced: the rival's tail stands on both sides. A gain counts only where both show it. Size: of the rival's, all "
-        "boundaries together. Over: boundaries left out because it cannot be brought down to the size. Sessions and values: of the exam with most.",
+        "boundaries together. Over: boundaries left out because it cannot be brought down to the size. Sessions and values: of the "
+        "exam with most. Strategies that cannot be set to a size are not here.",
     )
 
 
