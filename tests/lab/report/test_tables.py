@@ -137,6 +137,10 @@ def test_survival_in_the_order_of_compactions_with_the_fallbacks_said() -> None:
         ("coverage", "20", "1", "30/60 (50)", "yes"),
         ("pi, extractive", "20", "2 (1)", "28/120 (23)", "-"),
     )
+    at_size = [msgspec.structs.replace(one, target=4_000) for one in replayed()[:2]]
+    sized = survival_table(record(rows={"survival": [*at_size, *replayed()]}))
+    assert sized is not None
+    assert [line[0] for line in sized.rows] == [*["coverage at 4,000"] * 2, "coverage", "coverage", "pi, extractive"]
     two = [*replayed(), row(mode="replay", exam="recognition", window=64_000, boundary="compaction 1")]
     assert survival_table(record(rows={"survival": two})).columns[1:3] == ("window", "compactions")  # type: ignore[union-attr]
 

@@ -171,10 +171,12 @@ def survival_table(record: Record) -> Table | None:
     by = {row.strategy: arm(row) for row in rows if row.summariser != "-"}
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((by.get(row.strategy, row.strategy), row.window, row.boundary), []).append(row)
+        sized = "" if row.target is None else f" at {figure(row.target)}"
+        groups.setdefault((by.get(row.strategy, row.strategy) + sized, row.window, row.boundary), []).append(row)
     # The first session of many may be one that few of them compact.
     ran = names(row.strategy for row in (*record.rows.get("run", []), *rows))
-    order = names(by.get(strategy, strategy) for strategy in ran)
+    order = [by.get(strategy, strategy) for strategy in ran]
+    order = [name for first in order for name in names(name for name, _, _ in groups) if name.split(" at ")[0] == first]
     windows = names(row.window for row in rows)
     several = len(windows) > 1
     lines = []
