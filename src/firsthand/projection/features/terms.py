@@ -110,11 +110,10 @@ def class_of(term: int) -> TermClass:
 
 
 def text_of(term: int, line: str) -> str:
-    """The text behind a term of a line; "" for plain words and numbers whose unit stands apart."""
-    if term & _CLASS != _WORD:
-        for part in line.split():
-            if term in word(part)[1]:
-                return next(text for text, found in _found(part) if found == term)
+    """The text behind a term of a line; "" for numbers whose unit stands apart."""
+    for part in line.split():
+        if term in word(part)[1]:
+            return next(text for text, found in _found(part) if found == term)
     return ""
 
 

@@ -108,6 +108,7 @@ def divided(
         target=room.target,
         most=room.limit * 3 // 4 if room.may_rise else room.target,
         reserved=tail_cost + _LABELS + FRAMING,
+        rest=history - tail_cost - sum(original.cost for original in found if original.kept.entry not in in_place),
         user_share=options.user,
         prose_share=options.prose,
     )

@@ -15,7 +15,7 @@ __all__ = ["introducing_lines", "names_something"]
 
 _CLASS, _WORD = (1 << CLASS_BITS) - 1, int(TermClass.WORD)
 _ASSISTANT = Source.ASSISTANT
-_QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]")
+_QUOTED = re.compile(r"[`\"“][^`\"“”\n]{2,60}[`\"”]|(?<!\w)'[^'\n]{2,60}'(?!\w)")
 
 
 def names_something(entry: Entry) -> bool:

@@ -52,6 +52,7 @@ def stays_whole(
     target: int,
     most: int,
     reserved: int,
+    rest: int,
     user_share: int,
     prose_share: int,
 ) -> Whole:
@@ -65,7 +66,8 @@ def stays_whole(
         most: what the target may rise to for user text; the target itself when it is fixed.
         reserved: tokens of the tail and of our own labels.
         user_share: percent of the target for user text.
-        prose_share: percent of what is free for the assistant's words.
+        rest: tokens of all that is no original: calls, results, what a client put in later.
+        prose_share: percent of what is free for the assistant's words; they may take all of it where `rest` could not use what they leave.
     """
     chosen: set[int] = set()
     placed = 0
@@ -90,6 +92,9 @@ def stays_whole(
         found, "instruction", instructions, min(target - reserved - cost, target * _INSTRUCTIONS // 100), chosen
     )
     free = max(0, target - reserved - cost)
+    room = free * prose_share // 100
+    if prose_share and rest <= free - room:
+        room = free
     prose: list[int] = []
     prose_cost = 0
     prose_fits = True
@@ -97,7 +102,7 @@ def stays_whole(
         if original.kind == "assistant" and tells(original.kept.entry):
             prose.append(number)
             prose_cost += original.cost
-            if prose_cost * 100 > free * prose_share:
+            if prose_cost > room:
                 prose_fits = False
                 break
     if prose_fits:
