@@ -14,7 +14,7 @@ from ...projection.features.units import Source, readable
 from ...tokens import Counter
 from ...transcript import View
 from .dividing import Divided
-from .excerpts import Group, Labels, bridged, grouped, rendered, short_ids
+from .excerpts import Group, Labels, bridged, grouped, rendered, rounded_off, short_ids
 from .handoff import NO_HANDOFF, Handoff, Offer, worthwhile
 from .ledger import head, ledger
 from .newest import tail_start
@@ -44,6 +44,10 @@ _OPENING = 8
 """Pieces that a further group costs beside its lines: its header, and the trouble of reading one more (less at small targets)."""
 _BRIDGE = 6
 """Pieces between two lines up to which what is between is shown, too, in place of the mark of a gap."""
+_WHOLE = 24
+"""Pieces that are missing of a block up to which it is shown whole where only a line or two of it are chosen."""
+_BESIDE = 12
+"""Pieces of lines beside a chosen one or two that are shown to make them three."""
 _CONTEXT = 3
 """Lines before and behind a chosen one that are shown when there is room for nothing better."""
 _SAMPLE = 64
@@ -219,7 +223,8 @@ class Choice:
         return picked[:end]
 
     def _text(self, forced: Iterable[int], picked: Iterable[int]) -> _Text:
-        units = bridged(self.pool, (*forced, *picked), _BRIDGE)
+        chosen_units = bridged(self.pool, (*forced, *picked), _BRIDGE)
+        units = rounded_off(self.pool, chosen_units, self.work.view.entries, _WHOLE, _BESIDE)
         text = rendered(grouped(self.pool, units), self.work.view.entries, self.names, self.speakers, self.texts)
         return _Text(units, text, self.counter.count(text) - self.room)
 

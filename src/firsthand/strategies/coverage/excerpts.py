@@ -14,12 +14,15 @@ from ...projection.coverage.pool import Pool
 from ...projection.features.units import Source, readable
 from ...projection.plan import Excerpt, Span
 from ...transcript import Entry, ToolCall, ToolResult, typed_text
+from .state import is_to_do
 
-__all__ = ["Group", "Labels", "bridged", "grouped", "rendered", "short_ids"]
+__all__ = ["Group", "Labels", "bridged", "grouped", "rendered", "rounded_off", "short_ids"]
 
 GAP = "…"
 _LEAST_ID = 6
 _FIRST_WORDS = 4
+_FEW = 3
+"""Lines from which on a group can be read for itself."""
 _PATH = re.compile(
     r'"(?:file_?path|path|file_?name|target_file|absolute_path)"\s*:\s*"(?:[^"\\]*/)?([^"/\\]{1,60})"', re.IGNORECASE
 )
@@ -77,6 +80,44 @@ def bridged(pool: Pool, units: Iterable[int], most: int) -> list[int]:
         out.append(unit)
         last = unit
     return out
+
+
+def rounded_off(pool: Pool, units: Iterable[int], entries: Sequence[Entry], whole: int, beside: int) -> list[int]:
+    """The units with what makes a group of one or two readable.
+
+    Args:
+        pool: the units.
+        units: the chosen ones.
+        entries: the entries that positions count.
+        whole: pieces of the rest of a block up to which all of it is taken.
+        beside: pieces of neighbouring lines, the shorter first, up to which they make it three lines.
+    """
+    out: list[int] = []
+    for number, members in groupby(sorted(units), key=pool.run_of.__getitem__):
+        own = list(members)
+        run = pool.runs[number]
+        block = entries[run.entry].blocks[run.block]
+        # An older to-do list would be read as one that holds, the more of it the better.
+        if len(own) < _FEW and not (isinstance(block, ToolCall) and is_to_do(block)):
+            missing = sum(pool.sizes[run.first : run.end]) - sum(map(pool.sizes.__getitem__, own))
+            own = list(range(run.first, run.end)) if missing <= whole else _with_neighbours(pool, own, beside)
+        out += own
+    return out
+
+
+def _with_neighbours(pool: Pool, own: list[int], room: int) -> list[int]:
+    run = pool.run(own[0])
+    first, last = own[0], own[-1]
+    found = set(own)
+    while len(found) < _FEW:
+        beside = [unit for unit in (last + 1, first - 1) if run.first <= unit < run.end]
+        nearest = min(beside, key=pool.sizes.__getitem__, default=None)
+        if nearest is None or pool.sizes[nearest] > room:
+            return own
+        room -= pool.sizes[nearest]
+        found.add(nearest)
+        first, last = min(first, nearest), max(last, nearest)
+    return sorted(found)
 
 
 def rendered(
