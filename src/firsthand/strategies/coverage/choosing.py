@@ -166,8 +166,7 @@ class Choice:
     def _introducing(self, shown: Iterable[int], room: int) -> list[int] | None:
         """The assistant's lines that introduce a name, or as many of them as introduce it to the session; None where these do not fit either."""
         work, taken = self.work, set(shown)
-        for anywhere in (False, True):
-            found = introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks, anywhere=anywhere)
+        for found in introducing_lines(self.pool, self.heard, work.view, work.cut, work.shown_blocks):
             lines = [unit for unit in found if unit not in taken]
             if self.cover.cost_of(lines) * 100 <= room * _LINES:
                 return lines

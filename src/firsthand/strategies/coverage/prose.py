@@ -28,8 +28,8 @@ def names_something(entry: Entry) -> bool:
 
 
 def introducing_lines(
-    pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]], *, anywhere: bool = False
-) -> list[int]:
+    pool: Pool, found: Heard, view: View, end: int, skipped: frozenset[tuple[int, int]]
+) -> tuple[list[int], list[int]]:
     """The units of the assistant's lines in which something is named that neither it nor the user named before, or quoted.
 
     Such a line is where the conversation learns of the name, also where a tool printed it before: "PR #12 is open". Sentences of one line stay
@@ -41,24 +41,35 @@ def introducing_lines(
         view: the entries.
         end: position before which lines are looked for.
         skipped: blocks that are shown anyway.
-        anywhere: only lines with a name that nothing held before, no call and no output either.
+
+    Returns:
+        All of them, and without those whose names a call or an output held before.
     """
-    out: list[int] = []
+    to_the_talk: list[int] = []
+    to_the_session: list[int] = []
     for number, run in enumerate(pool.runs):
         if run.entry >= end:
             break
         if run.source is _ASSISTANT and (run.entry, run.block) not in skipped:
             text = readable(view.entries[run.entry].blocks[run.block])
             before = pool.offsets[run.first]
-            own = {term for term in pool.terms[before : pool.offsets[run.end]] if term >= before or not anywhere}
-            new = {term for term in own if found.told[term] == number and pool.mentions[term] & _CLASS != _WORD}
-            if not new and not _QUOTED.search(text):
+            new = {
+                term
+                for term in pool.terms[before : pool.offsets[run.end]]
+                if found.told[term] == number and pool.mentions[term] & _CLASS != _WORD
+            }
+            may_quote = _QUOTED.search(text) is not None
+            if not new and not may_quote:
                 continue
+            newest = {term for term in new if term >= before}
             for first, last in _lines(pool, run, text):
                 terms = pool.terms[pool.offsets[first] : pool.offsets[last]]
-                if not new.isdisjoint(terms) or _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]):
-                    out += range(first, last)
-    return out
+                quotes = may_quote and _QUOTED.search(text, pool.starts[first], pool.ends[last - 1]) is not None
+                if quotes or not new.isdisjoint(terms):
+                    to_the_talk += range(first, last)
+                if quotes or not newest.isdisjoint(terms):
+                    to_the_session += range(first, last)
+    return to_the_talk, to_the_session
 
 
 def _lines(pool: Pool, run: Run, text: str) -> Iterator[tuple[int, int]]:
