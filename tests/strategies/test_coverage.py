@@ -297,6 +297,27 @@ def test_the_newest_to_do_list_is_shown_and_older_ones_are_not() -> None:
     assert "ship the exporter pending" not in excerpts(plan)
 
 
+def test_a_session_of_talk_is_shown_as_it_is_where_it_fits() -> None:
+    history = view(
+        *(part for n in range(10) for part in (user(f"go on with {n}"), said(report(150, f"talk_{n}")))), user("now?")
+    )
+    plan = planned(history, limits=budget(200_000), target=3_000, fixed_target=True)
+    covered = history.entries[: history.positions[plan.cutoff] + 1]
+    assert [item.entry for item in plan.items if isinstance(item, Kept)] == [entry.id for entry in covered]
+
+
+def test_a_plan_is_the_same_whatever_the_request_takes_now() -> None:
+    """A checkpoint before makes the request smaller, never the history."""
+    talk = [part for n in range(12) for part in (said(report(110, f"talk_{n}")), *loop(1, 900, n))]
+    history = view(user("go"), *talk, user("and now?"))
+    plans = [
+        Coverage(target=2_000, fixed_target=True).plan(history, budget(200_000), MANUAL, occupancy=Occupancy(size))
+        for size in (2_000, 200_000)
+    ]
+    assert all(isinstance(plan, Plan) for plan in plans)
+    assert plans[0].items == plans[1].items  # type: ignore[union-attr]
+
+
 def test_changed_files_are_listed_once_each() -> None:
     """SU-18."""
     edits = [part for n in (*range(12), 3, 4) for part in (call("edit", path=f"pkg/mod_{n}.py", old="a", new="b"),)]

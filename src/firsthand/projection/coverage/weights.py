@@ -31,7 +31,7 @@ class Weighing:
     classes: tuple[int, ...] = (5, 6, 70, 100, 100, 100, 100, 40)
     """By `TermClass`."""
     sources: tuple[int, ...] = (400, 200, 100, 80, 60, 30)
-    """By `Source`; of several the best counts, with the age of its own last mention."""
+    """By `Source`; of several the best counts, with the age of its own last mention, but for results that of the first."""
     oldest: int = 80
     """What age leaves of a weight at least."""
     fading: int = 25
@@ -47,6 +47,7 @@ _AGES = 64
 _STRETCH = 4
 """Ages that are one stretch of the session, a sixteenth of it, when the terms that came up in it are counted."""
 _SPEAKERS = (Source.USER, Source.ASSISTANT, Source.CALL)
+_RESULT = Source.RESULT
 _MOST_COUNTED = 256
 _CLASS = (1 << CLASS_BITS) - 1
 # Tables, so that the weights of many terms are products of whole numbers; the logarithms are rounded once, far from any tie.
@@ -97,12 +98,13 @@ def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]
     """The weight of every term of the pool, as whole numbers of at least 1; 0 at the other places of `mentions`."""
     terms, offsets, ages = pool.terms, pool.offsets, found.ages
     by_class, recurring = _tables(weighing)
-    best = [by_class[Source.RESULT][0]] * len(terms)
+    best: list[tuple[int, ...] | None] = [None] * len(terms)
     runs: tuple[list[int], ...] = tuple([] for _ in Source)
     for number, run in enumerate(pool.runs):
         runs[run.source].append(number)
-    # The last mention wins, and the better source over the worse.
-    for source in sorted(Source, key=weighing.sources.__getitem__):
+    # The last mention wins, and the better source over the worse. Most mentions are those of results, which are worth least: they are passed
+    # over, and a term that came up in one and nobody took up keeps the age that it had then.
+    for source in sorted(set(Source) - {_RESULT}, key=weighing.sources.__getitem__):
         for number in runs[source]:
             run = pool.runs[number]
             weighed = by_class[source][ages[number]]
@@ -111,9 +113,12 @@ def weights(pool: Pool, found: Heard, weighing: Weighing = DEFAULT) -> list[int]
     out = [0] * len(terms)
     mentions, vocabulary = pool.mentions, pool.vocabulary
     ends = [bisect_left(vocabulary, offsets[run.end]) for run in pool.runs]
-    for start, end, percent in zip([0, *ends], ends, _uncrowded(pool, ages, ends, weighing.crowding), strict=False):
-        for term in vocabulary[start:end]:
-            out[term] = best[term][mentions[term] & _CLASS] * percent // 100 or 1
+    percents = _uncrowded(pool, ages, ends, weighing.crowding)
+    for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if start < end:
+            own, percent = by_class[pool.runs[number].source][ages[number]], percents[number]
+            for term in vocabulary[start:end]:
+                out[term] = (best[term] or own)[mentions[term] & _CLASS] * percent // 100 or 1
     for term in found.recurring:
         out[term] = out[term] * recurring[min(found.spoken[term], _MOST_COUNTED - 1)] // 100
     return out

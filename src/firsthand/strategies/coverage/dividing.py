@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...budget import Budget
-from ...projection.originals import originals
-from ...tokens import FRAMING, entry_cost
+from ...projection.originals import Original, originals
+from ...tokens import FRAMING, Counter, entry_cost
 from ...transcript import Entry, View
 from ..contract import CompactionRequest, Refused, Unchanged
 from .newest import newest_step, tail_start
@@ -108,7 +108,7 @@ def divided(
         target=room.target,
         most=room.limit * 3 // 4 if room.may_rise else room.target,
         reserved=tail_cost + _LABELS + FRAMING,
-        rest=history - tail_cost - sum(original.cost for original in found if original.kept.entry not in in_place),
+        rest_exceeds=lambda most: _exceeds(view.entries[:cut], in_place.keys(), found, counter, most),
         user_share=options.user,
         prose_share=options.prose,
     )
@@ -116,3 +116,16 @@ def divided(
     return Divided(
         view, budget, options, replace(room, target=whole.target), cut, replace(whole, placed=placed), tail_cost
     )
+
+
+def _exceeds(
+    entries: Sequence[Entry], placed_ids: Collection[str], found: Iterable[Original], counter: Counter, most: int
+) -> bool:
+    """Whether what is no original of these entries takes more than so many tokens; counted from the entries, so that it is the same at any time."""
+    own = {original.kept.entry: original.cost for original in found}
+    for entry in entries:
+        if entry.id not in placed_ids:
+            most -= max(0, entry_cost(entry, counter) - own.get(entry.id, 0))
+            if most < 0:
+                return True
+    return False

@@ -52,7 +52,7 @@ def stays_whole(
     target: int,
     most: int,
     reserved: int,
-    rest: int,
+    rest_exceeds: Callable[[int], bool],
     user_share: int,
     prose_share: int,
 ) -> Whole:
@@ -66,8 +66,8 @@ def stays_whole(
         most: what the target may rise to for user text; the target itself when it is fixed.
         reserved: tokens of the tail and of our own labels.
         user_share: percent of the target for user text.
-        rest: tokens of all that is no original: calls, results, what a client put in later.
-        prose_share: percent of what is free for the assistant's words; they may take all of it where `rest` could not use what they leave.
+        rest_exceeds: whether all that is no original (calls, results, what a client put in later) takes more than so many tokens.
+        prose_share: percent of what is free for the assistant's words; they may take all of it where the rest could not use what they leave.
     """
     chosen: set[int] = set()
     placed = 0
@@ -93,7 +93,7 @@ def stays_whole(
     )
     free = max(0, target - reserved - cost)
     room = free * prose_share // 100
-    if prose_share and rest <= free - room:
+    if prose_share and not rest_exceeds(free - room):
         room = free
     prose: list[int] = []
     prose_cost = 0
