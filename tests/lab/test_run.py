@@ -320,6 +320,7 @@ def test_survival_compares_with_the_plan_made_at_once(file: Path) -> None:
 def test_survival_of_the_beginning_and_of_what_was_chosen(file: Path) -> None:
     (transcript,) = read_sessions(file)
     rows = list(survive(transcript, strategy_by_name("coverage"), 16_000, EstimateCounter(), after=(1, 3)))
+    assert all(row.equal for row in rows)
     first = [row for row in rows if row.exam == "earliest" and row.boundary == "compaction 3"]
     assert {row.source for row in first} >= {"user", "tool"}
     assert all(row.hits == row.of for row in first if row.source == "user")
