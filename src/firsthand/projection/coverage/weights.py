@@ -1,6 +1,6 @@
 """What a term is worth: its class, who used it, how often, how long ago, and how many others came up beside it.
 
-The numbers were chosen on half of the sessions and checked on the others (`docs/strategies/coverage.md`). In real sessions a term that the agent or
+The numbers were chosen on ten real sessions (`docs/strategies/coverage.md`). In real sessions a term that the agent or
 the user wrote is used again 10 to 40 times as often as one that only tool output shows, one that they wrote ten times 8 times as often as one that
 they wrote once; what only tools repeat is not used more often for it.
 
