@@ -28,6 +28,23 @@ def test_help_has_an_example_for_every_command() -> None:
         assert "Example: firsthand" in run(name, "--help").stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compact", "--window", 100_000),
+        ("lab", "run", "--strategies", "coverage", "--no-cache", "--exams", "published"),
+    ],
+)
+def test_a_file_that_breaks_off_is_used_as_far_as_it_goes_and_said(words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl"
+    said = "\n".join(
+        json.dumps({"role": role, "content": f"{role} {n}"}) for n in range(3) for role in ("user", "assistant")
+    )
+    path.write_text(said + '\n{"role": "user", "content": "brok')
+    done = run(*words, path)
+    assert f"warning: {path}: 1 damaged place (line 7); the rest was read" in done.stderr
+
+
 def test_compact_of_a_file_needs_no_journal(sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "next.json"
     report = json.loads(run("compact", sample, "--window", 100_000, "--to", "anthropic", "--out", out, "--json").stdout)

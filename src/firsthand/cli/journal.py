@@ -12,7 +12,7 @@ import typer
 from ..errors import ConfigError, EntryNotFoundError, FirsthandError
 from ..transcript import Entry, Transcript, count
 from .output import progress, stderr, stdout_json, table, write_bytes
-from .source import JournalOption
+from .source import JournalOption, tell_damage
 from .upkeep import found_sessions
 
 __all__ = ["register"]
@@ -77,12 +77,7 @@ def import_files(
                     stdout_json(row)
                 for warning in transcript.warnings:
                     stderr(f"warning: {path}: {warning}")
-                if transcript.damaged:
-                    places = "place" if len(transcript.damaged) == 1 else "places"
-                    lines = ", ".join(str(damage.line) for damage in transcript.damaged[:5])
-                    stderr(
-                        f"warning: {path}: {len(transcript.damaged)} damaged {places} (line {lines}); the rest was read"
-                    )
+                tell_damage(transcript, path)
     if not as_json and rows:
         _print_imported(rows)
     if failed:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError, FirsthandError, FormatError
 from .lab_endpoint import listed, percents
 from .output import stderr
+from .source import tell_damage
 
 if TYPE_CHECKING:
     from ..lab.loaded import Origin
@@ -123,6 +124,8 @@ def origins_of(files: Sequence[Path]) -> list[Origin]:
         except FirsthandError as error:
             stderr(f"left out: {error}")
             continue
+        for session in sessions:
+            tell_damage(session, path)
         found += [Origin(str(path), number) for number, session in enumerate(sessions) if session.entries]
     if not found:
         raise FormatError(f"none of the {len(files)} files holds a session")

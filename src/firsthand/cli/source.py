@@ -10,8 +10,9 @@ import typer
 
 from ..errors import ConfigError, FormatError, SessionNotFoundError
 from ..transcript import Transcript, View
+from .output import stderr
 
-__all__ = ["JournalOption", "pick", "session_source"]
+__all__ = ["JournalOption", "pick", "session_source", "tell_damage"]
 
 JournalOption: TypeAlias = Annotated[
     Path | None,
@@ -37,6 +38,7 @@ def session_source(
         from ..formats import read_sessions
 
         chosen = pick(read_sessions(path, format=format_name), session, source)
+        tell_damage(chosen, path)
         return (
             chosen,
             chosen.view(),
@@ -52,6 +54,14 @@ def session_source(
         except SessionNotFoundError as error:
             raise SessionNotFoundError(f"there is no file {source!r}, and {error}") from None
         return found, store.view(found.id), f"with `firsthand show {found.id} --entry ID`"
+
+
+def tell_damage(transcript: Transcript, path: Path) -> None:
+    """Says on the error stream where a file could not be read; what could be is used."""
+    if transcript.damaged:
+        places = "place" if len(transcript.damaged) == 1 else "places"
+        lines = ", ".join(str(damage.line) for damage in transcript.damaged[:5])
+        stderr(f"warning: {path}: {len(transcript.damaged)} damaged {places} (line {lines}); the rest was read")
 
 
 def pick(sessions: list[Transcript], wanted: str | None, source: str) -> Transcript:
